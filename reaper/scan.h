@@ -1,0 +1,32 @@
+/*
+ * scan.h - one look at every process of the host, by libproc2.
+ *
+ * For what descent through `children` files cannot tell: kernels without
+ * CONFIG_PROC_CHILDREN. Costs microseconds for every process of the host, so nothing else
+ * uses it. The library is loaded when the first scan is made, not before: a plain run
+ * does not pay for it.
+ */
+#ifndef SBX_REAPER_SCAN_H
+#define SBX_REAPER_SCAN_H
+
+#include <sbx/sbx.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct sbx_scan;
+
+/* Loads libproc2 and prepares a scan. 0, -ELIBACC when the library cannot be had, or
+ * another negative errno. */
+int sbx_scan_new(struct sbx_scan **ret_scan, struct sbx_error *err);
+void sbx_scan_free(struct sbx_scan *scan);
+
+/* Called with each process: its pid, parent, start time in ticks since boot. Nonzero
+ * stops the scan and is returned. */
+typedef int sbx_scan_visit(pid_t pid, pid_t ppid, uint64_t start_ticks, void *context);
+
+/* Visits every process of the host in one pass. 0, what visit returned, or a negative
+ * errno. */
+int sbx_scan_run(struct sbx_scan *scan, sbx_scan_visit *visit, void *context,
+                 struct sbx_error *err);
+
+#endif

@@ -1,0 +1,82 @@
+/*
+ * wrapper.c - see wrapper.h. Looks at /proc/PID/exe of namespace inits and their parents,
+ * at nothing else.
+ */
+#include "reaper/wrapper.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ANCESTORS_MAX 64
+
+bool sbx_wrapper_is_namespace_init(const struct sbx_proc_status *status)
+{
+    return status->namespace_depth > 1 && status->namespace_pid == 1;
+}
+
+/* What the kernel has in memory is enough: a look at the file itself would wait for
+ * whoever serves it, and with FUSE that may be a member. */
+static int identify(int proc_fd, pid_t pid, struct statx *ret_file)
+{
+    char path[32];
+    (void)snprintf(path, sizeof path, "%d/exe", pid);
+    return statx(proc_fd, path, AT_STATX_DONT_SYNC, STATX_INO, ret_file);
+}
+
+static bool same_executable(int proc_fd, pid_t a, pid_t b)
+{
+    struct statx of_a;
+    struct statx of_b;
+    return identify(proc_fd, a, &of_a) == 0 && identify(proc_fd, b, &of_b) == 0 &&
+           of_a.stx_ino == of_b.stx_ino && of_a.stx_dev_major == of_b.stx_dev_major &&
+           of_a.stx_dev_minor == of_b.stx_dev_minor;
+}
+
+static void mark_with_ancestors(struct sbx_tree *tree, struct sbx_member *init)
+{
+    struct sbx_member *member = init;
+    for (int i = 0; member != NULL && i < ANCESTORS_MAX; i++) {
+        member->wrapper = true;
+        member = sbx_tree_find(tree, member->stat.ppid);
+    }
+}
+
+void sbx_wrapper_mark(struct sbx_tree *tree, int proc_fd)
+{
+    size_t count = sbx_tree_count(tree);
+    bool any = false;
+    for (size_t i = 0; i < count; i++) {
+        struct sbx_member *member = sbx_tree_member(tree, i);
+        any = any || member->namespace_init || member->wrapper;
+    }
+    if (!any) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        sbx_tree_member(tree, i)->wrapper = false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct sbx_member *member = sbx_tree_member(tree, i);
+        if (member->namespace_init && !sbx_member_ended(member) &&
+            same_executable(proc_fd, member->stat.pid, member->stat.ppid)) {
+            mark_with_ancestors(tree, member);
+        }
+    }
+}
+
+pid_t sbx_wrapper_command(struct sbx_tree *tree, pid_t leader)
+{
+    const struct sbx_member *first = sbx_tree_find(tree, leader);
+    if (first == NULL || !first->wrapper) {
+        return leader;
+    }
+    for (size_t i = 0; i < sbx_tree_count(tree); i++) {
+        const struct sbx_member *member = sbx_tree_member(tree, i);
+        if (!member->wrapper && !sbx_member_ended(member)) {
+            return member->stat.pid;
+        }
+    }
+    return 0;
+}
