@@ -1,0 +1,353 @@
+/*
+ * launch.c - the caller's side of starting the leader, see launch.h: what is prepared
+ * before the fork, the fork, and what became of the child.
+ *
+ * The child's side is launch_child.c. Its end of the error pipe is close-on-exec, so end
+ * of file says only that the child either executed the command or ended. Which of the
+ * two, the kernel knows: it marks a process that was forked and has not executed
+ * anything.
+ *
+ * Signals only the child, which is not yet reaped. Every wait here is bounded.
+ */
+#include "reaper/launch.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/text.h"
+#include "reaper/launch_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+/* An executable on a slow network may take long, one on a dead one would take for ever.
+ */
+#define EXEC_BOUND_US (60 * (uint64_t)SBX_US_PER_S)
+
+/* How often to look after a child that is not heard of. */
+#define LOOK_US UINT64_C(50000)
+
+/* From its last word the child only has to die. A busy machine takes its time, a tracer
+ * may hold it for ever. */
+#define REAP_BOUND_US (30 * (uint64_t)SBX_US_PER_S)
+
+/* Of the flags in /proc/PID/stat (PF_FORKNOEXEC of linux/sched.h): cleared by exec before
+ * it closes the descriptors that are close-on-exec. */
+#define FORKED_WITHOUT_EXEC 0x40UL
+
+static int failed(struct sbx_error *err, int code, const char *what)
+{
+    char reason[SBX_LAUNCH_REASON_SIZE];
+    return sbx_error_set(err, code, SBX_STAGE_LAUNCH, "%s: %s", what,
+                         sbx_launch_reason(code, reason));
+}
+
+/* A kept descriptor that is not open could turn out to be the error pipe, and then the
+ * command would hold that open. */
+static int check(const struct sbx_launch *launch, struct sbx_error *err)
+{
+    if (launch->argv == NULL || launch->argv[0] == NULL) {
+        return failed(err, EINVAL, "no command");
+    }
+    struct sigaction action;
+    if (sigaction(SIGCHLD, NULL, &action) < 0) {
+        return failed(err, errno, "sigaction of SIGCHLD");
+    }
+    if (action.sa_handler == SIG_IGN || (action.sa_flags & SA_NOCLDWAIT) != 0) {
+        return failed(err, EINVAL, "SIGCHLD is ignored, the leader's end would be lost");
+    }
+    for (size_t i = 0; i < launch->keep_fd_count; i++) {
+        if (fcntl(launch->keep_fds[i], F_GETFD) < 0) {
+            char what[64];
+            (void)snprintf(what, sizeof what, "keep descriptor %d", launch->keep_fds[i]);
+            return failed(err, errno, what);
+        }
+    }
+    return 0;
+}
+
+/* argv of the shell that runs a script without interpreter line: see launch_child.h. */
+static const char **make_shell_argv(const char *const *argv)
+{
+    size_t count = 0;
+    while (argv[count] != NULL) {
+        count++;
+    }
+    const char **shell = calloc(count + 2, sizeof *shell);
+    if (shell != NULL) {
+        shell[0] = "/bin/sh";
+        memcpy(shell + 2, argv + 1, (count - 1) * sizeof *shell);
+    }
+    return shell;
+}
+
+/* The terminal may stop the child on its way (^Z, or a background group whose other
+ * members read): nobody would ever wait for it to go on. The command can be stopped when
+ * it runs. */
+static void continue_if_stopped(pid_t pid)
+{
+    siginfo_t stop = {.si_pid = 0};
+    if (waitid(P_PID, (id_t)pid, &stop, WSTOPPED | WNOHANG) == 0 && stop.si_pid == pid) {
+        (void)kill(pid, SIGCONT);
+    }
+}
+
+/* Waits for the record or end of file. Returns the bytes read, or a negative errno. */
+static ssize_t read_record(pid_t pid, int fd, struct sbx_launch_record *record)
+{
+    uint64_t deadline_us = sbx_clock_add(sbx_clock_us(), EXEC_BOUND_US);
+    size_t used = 0;
+    while (used < sizeof *record) {
+        struct pollfd ready = {.fd = fd, .events = POLLIN};
+        uint64_t now_us = sbx_clock_us();
+        if (now_us >= deadline_us) {
+            return -ETIMEDOUT;
+        }
+        uint64_t wait_us = deadline_us - now_us;
+        wait_us = wait_us < LOOK_US ? wait_us : LOOK_US;
+        int count = poll(&ready, 1, (int)(wait_us / 1000) + 1);
+        if (count == 0 || (count < 0 && errno == EINTR)) {
+            continue_if_stopped(pid);
+            continue;
+        }
+        ssize_t length = read(fd, (char *)record + used, sizeof *record - used);
+        if (length == 0) {
+            break;
+        }
+        if (length > 0) {
+            used += (size_t)length;
+        } else if (errno != EINTR) {
+            return -errno;
+        }
+    }
+    return (ssize_t)used;
+}
+
+/* Waits until the child has ended, and reaps it unless `flags` has WNOWAIT. 0,
+ * -ETIMEDOUT, or another negative errno. */
+static int await_end(pid_t pid, int flags, siginfo_t *ret_end)
+{
+    uint64_t deadline_us = sbx_clock_add(sbx_clock_us(), REAP_BOUND_US);
+    struct timespec pause = {.tv_nsec = 50000};
+    for (;;) {
+        siginfo_t end = {.si_pid = 0};
+        if (waitid(P_PID, (id_t)pid, &end, WEXITED | WNOHANG | flags) < 0) {
+            if (errno != EINTR) {
+                return -errno;
+            }
+        } else if (end.si_pid == pid) {
+            *ret_end = end;
+            return 0;
+        }
+        if (sbx_clock_us() >= deadline_us) {
+            return -ETIMEDOUT;
+        }
+        (void)nanosleep(&pause, NULL);
+        if (pause.tv_nsec < 5000000) {
+            pause.tv_nsec *= 2;
+        }
+    }
+}
+
+static void reap(pid_t pid, struct sbx_error *err)
+{
+    siginfo_t end;
+    int error = await_end(pid, 0, &end);
+    if (error < 0 && error != -ECHILD) {
+        sbx_error_prefix(err, "child %d cannot be reaped (%s), after", (int)pid,
+                         sbx_errno_name(-error));
+    }
+}
+
+/* Whether the child is as it was forked. An entry that cannot be read is not ours any
+ * more: the command was executed with another uid. */
+static bool is_without_exec(pid_t pid)
+{
+    char path[32];
+    char text[1024];
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if (sbx_fd_read_text_at(AT_FDCWD, path, text, sizeof text) < 0) {
+        return false;
+    }
+    const char *next = strrchr(text, ')');
+    /* ") state ppid pgrp session tty_nr tpgid flags" */
+    for (int field = 0; field < 7 && next != NULL; field++) {
+        next = strchr(next + 1, ' ');
+    }
+    return next != NULL && (strtoul(next, NULL, 10) & FORKED_WITHOUT_EXEC) != 0;
+}
+
+static bool is_fault(int signal_number)
+{
+    switch (signal_number) {
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGILL:
+    case SIGFPE:
+    case SIGABRT:
+    case SIGTRAP:
+    case SIGSYS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/*
+ * End of file without a record, and nothing was executed: the child is ending. Ended by a
+ * signal from outside (it was pending when the mask was emptied, or is SIGKILL), that is
+ * the leader's end, which is left for the caller to see. By a fault or without a word,
+ * the failure is ours.
+ */
+static int judge_silence(pid_t pid, struct sbx_error *err)
+{
+    siginfo_t end = {.si_pid = 0};
+    char name[SBX_SIGNAL_NAME_SIZE];
+    int error = await_end(pid, WNOWAIT, &end);
+    if (error < 0) {
+        (void)kill(pid, SIGKILL);
+        error = failed(err, -error, "the child does not end, and executed nothing");
+    } else if (end.si_code == CLD_EXITED) {
+        error = sbx_error_set(err, EPROTO, SBX_STAGE_LAUNCH,
+                              "the child exited with status %d before exec, and told no "
+                              "reason (EPROTO)",
+                              end.si_status);
+    } else if (is_fault(end.si_status)) {
+        error = sbx_error_set(err, EPROTO, SBX_STAGE_LAUNCH,
+                              "the child was ended by %s before exec (EPROTO)",
+                              sbx_text_signal_name(end.si_status, name));
+    } else {
+        return 0;
+    }
+    reap(pid, err);
+    return error;
+}
+
+/* The child's own words, or what is left of them. */
+static int judge_record(pid_t pid, const struct sbx_launch_record *record, size_t length,
+                        int *ret_status, struct sbx_error *err)
+{
+    int error;
+    if (length == sizeof *record) {
+        *ret_status = record->status;
+        error = -record->error.code;
+        if (err != NULL) {
+            *err = record->error;
+        }
+    } else {
+        error = failed(err, EPROTO, "the child's error record is cut short");
+    }
+    reap(pid, err);
+    return error;
+}
+
+/* The pipe is silent and open. The kill may come too late: then the command was executed,
+ * and its end is the leader's. */
+static int judge_hang(pid_t pid, int code, struct sbx_error *err)
+{
+    siginfo_t end;
+    (void)kill(pid, SIGKILL);
+    (void)await_end(pid, WNOWAIT, &end);
+    if (!is_without_exec(pid)) {
+        return 0;
+    }
+    int error = failed(err, code, "no word from the child before exec");
+    reap(pid, err);
+    return error;
+}
+
+/* What became of the child. After an error it is reaped. */
+static int await_exec(pid_t pid, int error_fd, int *ret_status, struct sbx_error *err)
+{
+    struct sbx_launch_record record;
+    ssize_t length = read_record(pid, error_fd, &record);
+    if (length < 0) {
+        return judge_hang(pid, (int)-length, err);
+    }
+    if (length > 0) {
+        return judge_record(pid, &record, (size_t)length, ret_status, err);
+    }
+    return is_without_exec(pid) ? judge_silence(pid, err) : 0;
+}
+
+/* The only place that makes a process. Never returns a pid that is no target. */
+static int start(const struct sbx_launch_child *child, pid_t *ret_pid,
+                 struct sbx_error *err)
+{
+    pid_t pid = fork();
+    if (pid < 0) {
+        return failed(err, errno, "fork");
+    }
+    if (pid == 0) {
+        sbx_launch_child(child);
+    }
+    *ret_pid = pid;
+    return 0;
+}
+
+static int launch_through_pipe(const struct sbx_launch *launch,
+                               struct sbx_launch_child *child, pid_t *ret_pid,
+                               int *ret_status, struct sbx_error *err)
+{
+    int ends[2] = {-1, -1};
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        return failed(err, errno, "error pipe");
+    }
+    SBX_AUTO_CLOSE int read_end = ends[0];
+    SBX_AUTO_CLOSE int write_end = ends[1];
+    child->error_fd = write_end;
+    /* What the child takes and then fails to use would be left to a group that is gone.
+     */
+    pid_t foreground = launch->tty_fd >= 0 ? tcgetpgrp(launch->tty_fd) : -1;
+    pid_t pid = -1;
+    int error = start(child, &pid, err);
+    if (error < 0) {
+        return error;
+    }
+    sbx_fd_drop(&write_end);
+    if (launch->own_group) {
+        /* The child does it too: whoever is first, the group is there when either goes
+         * on. Refused once the child has executed the command. */
+        (void)setpgid(pid, pid);
+    }
+    error = await_exec(pid, read_end, ret_status, err);
+    if (error < 0) {
+        if (foreground > 0 && tcgetpgrp(launch->tty_fd) == pid) {
+            (void)tcsetpgrp(launch->tty_fd, foreground);
+        }
+        return error;
+    }
+    *ret_pid = pid;
+    return 0;
+}
+
+int sbx_launch(const struct sbx_launch *launch, pid_t *ret_pid, int *ret_status,
+               struct sbx_error *err)
+{
+    int status = SBX_STATUS_FAILED;
+    char default_path[256] = "/bin:/usr/bin";
+    int error = check(launch, err);
+    if (error == 0) {
+        SBX_AUTO_FREE const char **shell_argv = make_shell_argv(launch->argv);
+        if (shell_argv == NULL) {
+            error = failed(err, ENOMEM, "arguments");
+        } else {
+            (void)confstr(_CS_PATH, default_path, sizeof default_path);
+            struct sbx_launch_child child = {.launch = launch,
+                                             .error_fd = -1,
+                                             .shell_argv = shell_argv,
+                                             .default_path = default_path};
+            error = launch_through_pipe(launch, &child, ret_pid, &status, err);
+        }
+    }
+    if (error < 0) {
+        *ret_status = status;
+    }
+    return error;
+}

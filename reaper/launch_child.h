@@ -1,0 +1,40 @@
+/*
+ * launch_child.h - what the two sides of the fork in launch.c say to each other. Private
+ * to launch*.c.
+ */
+#ifndef SBX_REAPER_LAUNCH_CHILD_H
+#define SBX_REAPER_LAUNCH_CHILD_H
+
+#include "reaper/launch.h"
+
+#include <sbx/sbx.h>
+
+/* What the child needs, made before the fork: the child allocates nothing of its own. */
+struct sbx_launch_child {
+    const struct sbx_launch *launch;
+    int error_fd;             /* write end of the error pipe, close-on-exec */
+    const char **shell_argv;  /* "/bin/sh", a free place, argv[1]..., NULL */
+    const char *default_path; /* where commands are looked up when PATH is unset */
+};
+
+/* What goes up the error pipe, in one write: less than PIPE_BUF, so it is never torn. */
+struct sbx_launch_record {
+    struct sbx_error error;
+    int status; /* 125, 126 or 127 */
+};
+
+/* Runs the steps and executes the command. After a failure: sends the record, _exit. */
+_Noreturn void sbx_launch_child(const struct sbx_launch_child *child);
+
+/* Looks the command up and executes it. Returns only when that failed, with -errno; the
+ * status is 127 when there is no such command, else 126. Needs no memory; a descriptor
+ * only to look into a file that the kernel does not know how to execute. */
+int sbx_launch_exec(const struct sbx_launch_child *child, int *ret_status,
+                    struct sbx_error *err);
+
+#define SBX_LAUNCH_REASON_SIZE 64
+
+/* "permission denied (EACCES)". Returns buffer. */
+const char *sbx_launch_reason(int code, char buffer[static SBX_LAUNCH_REASON_SIZE]);
+
+#endif
