@@ -1,0 +1,356 @@
+/*
+ * sweep.c - see sweep.h.
+ *
+ * Why in this order. Killing what is known at once ends ordinary trees and hungry ones
+ * soonest. Killing only own children in a loop ends hoppers, whose pids live too short
+ * for anything else. Freezing before killing ends bombs: a killed member frees a place
+ * that its siblings fill, a stopped one does not. Deepest first at the kill: the death of
+ * a parent may orphan a stopped process group, and the kernel wakes such a group with
+ * SIGHUP and SIGCONT; by then SIGKILL is already pending.
+ */
+#include "reaper/sweep.h"
+
+#include "base/clock.h"
+#include "reaper/boost.h"
+#include "reaper/pidref.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Rounds of killing own children before the tree is frozen, and walks of one freeze. */
+#define QUICK_ROUNDS 8
+#define FREEZE_WALKS 64
+#define WAIT_SHORT_US 2000U
+#define WAIT_LONG_US 20000U
+#define DRAIN_US 200000U
+/* New members within this time: it is a race, and not only a loaded machine. */
+#define BIRTHS_US 1000000U
+#define NAMING_BOUND_US 2000000U
+
+struct sweep {
+    struct sbx_tree *tree;
+    int proc_fd;
+    pid_t self;
+    const struct sbx_sweep_hooks *hooks;
+    struct sbx_sweep_result result;
+    uint64_t started_us;
+    uint64_t hopeless_since_us; /* SBX_FOREVER_US: somebody left may still die */
+    uint64_t last_met_us;       /* when a walk last met a new member */
+    size_t stopped_now;         /* members that the freezing walk under way stopped */
+    size_t running_now; /* members it met that were stopped before, yet still run */
+};
+
+/* To an own child by pid (it cannot have been reused), to any other member by identity.
+ */
+static int signal_member(struct sweep *sweep, struct sbx_member *member,
+                         int signal_number)
+{
+    if (member->stat.ppid == sweep->self) {
+        /* Its parent was us when it was read, and we are the only one to reap it; that
+         * happens between walks. */
+        int r = sbx_child_signal(member->stat.pid, signal_number);
+        member->refused = r == -EPERM;
+        return r;
+    }
+    struct sbx_pidref ref = {member->stat.pid, member->stat.start_ticks};
+    int r = sbx_pidref_signal(sweep->proc_fd, &ref, signal_number);
+    member->refused = r == -EPERM;
+    return r;
+}
+
+static void meet(struct sweep *sweep, struct sbx_member *member)
+{
+    if (!member->met) {
+        member->met = true;
+        sweep->last_met_us = sbx_clock_us();
+        if (sweep->hooks->met != NULL) {
+            sweep->hooks->met(member, sweep->hooks->context);
+        }
+    }
+}
+
+static void kill_member(struct sweep *sweep, struct sbx_member *member)
+{
+    if (sbx_member_ended(member)) {
+        return;
+    }
+    if (signal_member(sweep, member, SIGKILL) == 0 && !member->killed) {
+        member->killed = true;
+        sweep->result.killed_count++;
+    }
+}
+
+/* Everybody of the last walk, deepest first. */
+static void kill_known(struct sweep *sweep)
+{
+    for (size_t i = sbx_tree_count(sweep->tree); i > 0; i--) {
+        kill_member(sweep, sbx_tree_member(sweep->tree, i - 1));
+    }
+}
+
+/* A zombie takes every signal and is not killed by any. */
+static bool has_ended(pid_t pid)
+{
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 &&
+           info.si_pid == pid;
+}
+
+static int kill_child(pid_t pid, void *context)
+{
+    struct sweep *sweep = context;
+    struct sbx_member *member = sbx_tree_find(sweep->tree, pid);
+    if (!has_ended(pid) && sbx_child_signal(pid, SIGKILL) == 0 &&
+        (member == NULL || !member->killed)) {
+        sweep->result.killed_count++;
+        if (member != NULL) {
+            member->killed = true;
+        }
+    }
+    return 0;
+}
+
+static void visit_met(struct sbx_member *member, void *context)
+{
+    if (!sbx_member_ended(member)) {
+        meet(context, member);
+    }
+}
+
+static void visit_freeze(struct sbx_member *member, void *context)
+{
+    struct sweep *sweep = context;
+    if (sbx_member_ended(member)) {
+        return;
+    }
+    meet(sweep, member);
+    if (!member->frozen) {
+        member->frozen = true;
+        if (signal_member(sweep, member, SIGSTOP) == 0) {
+            sweep->stopped_now++;
+        }
+    } else if (member->stat.state == 'R' && !member->refused) {
+        sweep->running_now++;
+    }
+}
+
+static int walk(struct sweep *sweep, void (*visit)(struct sbx_member *, void *))
+{
+    struct sbx_tree_hooks hooks = {.visit = visit, .context = sweep};
+    return sbx_tree_walk(sweep->tree, &hooks, NULL);
+}
+
+static bool out_of_time(const struct sweep *sweep)
+{
+    uint64_t now = sbx_clock_us();
+    bool births = now - sweep->last_met_us < BIRTHS_US;
+    return now - sweep->started_us >=
+           (births ? SBX_SWEEP_BOUND_US : SBX_SWEEP_PATIENCE_US);
+}
+
+/* Sleeps until a child ends, at most that long. False when none did. */
+static bool wait_for_child(uint64_t us)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGCHLD);
+    struct timespec bound = {(time_t)(us / SBX_US_PER_S),
+                             (long)(us % SBX_US_PER_S) * 1000L};
+    return sigtimedwait(&set, NULL, &bound) == SIGCHLD;
+}
+
+/* Until a walk stops nobody new and finds all that were stopped before at rest. */
+static void freeze(struct sweep *sweep)
+{
+    for (int walks = 0; walks < FREEZE_WALKS && !out_of_time(sweep); walks++) {
+        sweep->stopped_now = 0;
+        sweep->running_now = 0;
+        if (walk(sweep, visit_freeze) < 0) {
+            return;
+        }
+        if (sweep->stopped_now == 0 && sweep->running_now == 0) {
+            return;
+        }
+        if (sweep->stopped_now == 0) {
+            (void)wait_for_child(WAIT_SHORT_US); /* they need a processor to stop on */
+        }
+    }
+}
+
+static bool reaped_all(struct sweep *sweep)
+{
+    sweep->result.empty = sweep->hooks->reap(sweep->hooks->context) == -ECHILD;
+    return sweep->result.empty;
+}
+
+static bool end_quickly(struct sweep *sweep)
+{
+    for (int round = 0; round < QUICK_ROUNDS; round++) {
+        (void)sbx_tree_each_child(sweep->tree, kill_child, sweep);
+        if (reaped_all(sweep)) {
+            return true;
+        }
+        (void)wait_for_child(WAIT_SHORT_US);
+        if (reaped_all(sweep)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The dead still have to be put away, and we run before them: as long as they come,
+ * nothing is done but reaping, or their exits would wait for our walks. */
+static bool drain(struct sweep *sweep)
+{
+    uint64_t until = sbx_clock_us() + DRAIN_US;
+    do {
+        if (reaped_all(sweep)) {
+            return true;
+        }
+    } while (wait_for_child(WAIT_LONG_US) && sbx_clock_us() < until);
+    return false;
+}
+
+/* How long those who are left are worth waiting for. */
+static uint64_t worth_us(struct sweep *sweep)
+{
+    bool all_refused = true;
+    bool all_stuck = true; /* zombies that cannot be reaped are stuck, too */
+    size_t alive = 0;
+    for (size_t i = 0; i < sbx_tree_count(sweep->tree); i++) {
+        const struct sbx_member *member = sbx_tree_member(sweep->tree, i);
+        if (sbx_member_ended(member)) {
+            continue;
+        }
+        alive++;
+        all_refused = all_refused && member->refused;
+        all_stuck = all_stuck && (member->refused || member->stat.state == 'D');
+    }
+    if (alive > 0 && all_refused) {
+        return SBX_SWEEP_REFUSED_US;
+    }
+    return all_stuck ? SBX_SWEEP_STUCK_US : SBX_FOREVER_US;
+}
+
+/* Only members are left whom SIGKILL does not end, for long enough. */
+static bool is_hopeless(struct sweep *sweep)
+{
+    uint64_t worth = worth_us(sweep);
+    uint64_t now = sbx_clock_us();
+    if (worth == SBX_FOREVER_US) {
+        sweep->hopeless_since_us = SBX_FOREVER_US;
+        return false;
+    }
+    if (sweep->hopeless_since_us == SBX_FOREVER_US) {
+        sweep->hopeless_since_us = now;
+    }
+    return now - sweep->hopeless_since_us >= worth;
+}
+
+static const char *why_alive(const struct sbx_member *member)
+{
+    if (member->refused) {
+        return "not permitted (EPERM)";
+    }
+    if (sbx_member_ended(member)) {
+        return "zombie, held by a tracer or its parent";
+    }
+    if (member->stat.state == 'D') {
+        return "uninterruptible or frozen (state D)";
+    }
+    return member->killed ? "killed, but not yet scheduled to die" : "still forking";
+}
+
+static void name_survivors(struct sweep *sweep)
+{
+    /* The time is up, but a list that stops half way would call the others ended. */
+    sbx_tree_set_deadline(sweep->tree, sbx_clock_us() + NAMING_BOUND_US);
+    (void)walk(sweep, visit_met);
+    if (reaped_all(sweep)) {
+        return;
+    }
+    for (size_t i = 0; i < sbx_tree_count(sweep->tree); i++) {
+        const struct sbx_member *member = sbx_tree_member(sweep->tree, i);
+        sweep->hooks->survivor(member, why_alive(member), sweep->hooks->context);
+    }
+}
+
+static bool end_by_freezing(struct sweep *sweep)
+{
+    sbx_boost_sweep();
+    while (!out_of_time(sweep)) {
+        freeze(sweep);
+        kill_known(sweep);
+        if (drain(sweep) || end_quickly(sweep)) {
+            return true;
+        }
+        if (walk(sweep, visit_met) == 0 && is_hopeless(sweep)) {
+            return false;
+        }
+    }
+    return false;
+}
+
+int sbx_sweep(struct sbx_tree *tree, int proc_fd, const struct sbx_sweep_hooks *hooks,
+              struct sbx_sweep_result *ret_result)
+{
+    struct sweep sweep = {
+        .tree = tree,
+        .proc_fd = proc_fd,
+        .self = getpid(),
+        .hooks = hooks,
+        .started_us = sbx_clock_us(),
+        .hopeless_since_us = SBX_FOREVER_US,
+    };
+    int r = 0;
+    if (!reaped_all(&sweep)) {
+        sbx_tree_set_deadline(tree, sweep.started_us + SBX_SWEEP_PATIENCE_US);
+        r = walk(&sweep, visit_met);
+        kill_known(&sweep);
+        if (!end_quickly(&sweep) && !end_by_freezing(&sweep)) {
+            name_survivors(&sweep);
+        }
+    }
+    *ret_result = sweep.result;
+    return sweep.result.empty ? 0 : r;
+}
+
+/* --- the polite signal --- */
+
+static bool hears(const struct sbx_member *member, int proc_fd, int signal_number)
+{
+    if (sbx_member_ended(member) || member->wrapper) {
+        return false;
+    }
+    if (!member->namespace_init) {
+        return true;
+    }
+    struct sbx_proc_status status;
+    return sbx_proc_status_at(proc_fd, member->stat.pid, &status) == 0 &&
+           status.sig_caught != SBX_UNKNOWN &&
+           (status.sig_caught >> (signal_number - 1) & 1U) != 0;
+}
+
+uint64_t sbx_polite(struct sbx_tree *tree, int proc_fd, int signal_number)
+{
+    struct sweep sweep = {.tree = tree, .proc_fd = proc_fd, .self = getpid()};
+    uint64_t signalled = 0;
+    for (size_t i = 0; i < sbx_tree_count(tree); i++) {
+        struct sbx_member *member = sbx_tree_member(tree, i);
+        if (hears(member, proc_fd, signal_number) &&
+            signal_member(&sweep, member, signal_number) == 0) {
+            signalled++;
+        }
+    }
+    for (size_t i = 0; i < sbx_tree_count(tree); i++) {
+        struct sbx_member *member = sbx_tree_member(tree, i);
+        if (!sbx_member_ended(member)) {
+            (void)signal_member(&sweep, member, SIGCONT);
+        }
+    }
+    return signalled;
+}
