@@ -1,0 +1,563 @@
+/*
+ * guard.c - see guard.h. One poll loop over a signalfd, the socket to the monitor and the
+ * pidfds of those it is bound to. Uses no event library: the guard has to stay small.
+ * Every wait that follows the monitor's end is bounded.
+ */
+#include "reaper/guard.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "reaper/front.h"
+#include "reaper/pidref.h"
+#include "reaper/reader.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* How long a monitor that was told to go may take, and one that is stopped may stay so.
+ */
+#define MONITOR_LEAVES_US (2U * SBX_US_PER_S)
+#define MONITOR_STOPPED_US (1U * SBX_US_PER_S)
+
+enum { POLL_SIGNALS, POLL_SOCKET, POLL_CALLER, POLL_FRONT, POLL_COUNT };
+
+struct guard {
+    struct sbx_pair *pair;
+    const struct sbx_guard_hooks *hooks;
+    struct sbx_terminal terminal;
+    struct sbx_guard_bonds bonds;
+    sigset_t inherited_ignored;
+    pid_t monitor;
+    struct sbx_reader reader;
+    int socket;
+    int signals;
+    bool monitor_ended;
+    bool monitor_stopped;
+    uint64_t stopped_late_us; /* first stop seen when all should be over; 0: none */
+    bool below_front;
+    bool finished; /* the monitor says so */
+};
+
+/* --- messages --- */
+
+void sbx_pair_send(int socket, enum sbx_pair_message_kind kind, int value)
+{
+    struct sbx_pair_message message = {.kind = (int32_t)kind, .value = value};
+    while (send(socket, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
+           errno == EINTR) {
+        continue;
+    }
+}
+
+int sbx_pair_receive(int socket, struct sbx_pair_message *ret_message)
+{
+    struct sbx_pair_message message;
+    ssize_t length;
+    do {
+        length = recv(socket, &message, sizeof message, MSG_DONTWAIT);
+    } while (length < 0 && errno == EINTR);
+    if (length < 0) {
+        return errno == EAGAIN ? 0 : -EPIPE;
+    }
+    if ((size_t)length != sizeof message) {
+        return -EPIPE;
+    }
+    *ret_message = message;
+    return 1;
+}
+
+/* --- the monitor's last step --- */
+
+static bool claim(struct sbx_pair *pair)
+{
+    int none = SBX_PUBLISH_NONE;
+    return atomic_compare_exchange_strong(&pair->publish, &none, SBX_PUBLISH_CLAIMED);
+}
+
+static void publish_myself(struct sbx_pair *pair, void (*publish)(void *), void *context)
+{
+    publish(context);
+    atomic_store(&pair->publish, SBX_PUBLISH_DONE);
+}
+
+void sbx_pair_finish(const struct sbx_pair_link *link, void (*publish)(void *context),
+                     void *context)
+{
+    struct sbx_pair *pair = link->pair;
+    atomic_store(&pair->phase, SBX_PAIR_FINISHED);
+    sbx_pair_send(link->socket, SBX_MESSAGE_FINISHED, 0);
+    bool continued = false;
+    int socket = link->socket;
+    while (atomic_load(&pair->publish) != SBX_PUBLISH_DONE) {
+        struct pollfd both[] = {{.fd = link->guard_pidfd, .events = POLLIN},
+                                {.fd = socket, .events = POLLIN}};
+        int ready = poll(both, 2, (int)(MONITOR_LEAVES_US / 1000U));
+        if (ready > 0 && (both[0].revents != 0)) {
+            /* Whatever it had begun, it has not finished: a report is replaced as a
+             * whole. */
+            if (atomic_load(&pair->publish) != SBX_PUBLISH_DONE) {
+                publish_myself(pair, publish, context);
+            }
+            return;
+        }
+        struct sbx_pair_message message;
+        if (ready != 0) { /* nothing that it may say matters any more */
+            socket = sbx_pair_receive(socket, &message) < 0 ? -1 : socket;
+            continue;
+        }
+        /* A guard that somebody has stopped: wake it. It is our parent and there, so its
+         * pid is its own. */
+        if (continued && claim(pair)) {
+            publish_myself(pair, publish, context);
+        } else if (getppid() == link->guard_pid) {
+            (void)kill(link->guard_pid, SIGCONT);
+        }
+        continued = true;
+    }
+}
+
+/* --- the guard's loop --- */
+
+/* If our group is in the foreground, the command is to have the terminal. */
+static void hand_over(struct guard *guard)
+{
+    if (sbx_terminal_hands_over(&guard->terminal) &&
+        sbx_terminal_is_ours(&guard->terminal)) {
+        sbx_terminal_give(&guard->terminal, atomic_load(&guard->pair->leader_pid));
+    }
+}
+
+/* Continued, in the foreground or by `bg`. */
+static void go_on(struct guard *guard)
+{
+    hand_over(guard);
+    sbx_pair_send(guard->socket, SBX_MESSAGE_PASS, SIGCONT);
+}
+
+/* A stop that is not the terminal's. But a stopped command in the foreground leaves the
+ * user without anybody to talk to, who expects the shell then. */
+static void follow_plain_stop(struct guard *guard, pid_t leader)
+{
+    if (!sbx_terminal_hands_over(&guard->terminal) ||
+        !sbx_terminal_is_held_by(&guard->terminal, leader)) {
+        return;
+    }
+    sbx_terminal_take(&guard->terminal, leader);
+    if (sbx_terminal_stop_self(SIGTSTP)) {
+        go_on(guard);
+    } else {
+        hand_over(guard);
+    }
+}
+
+static void follow_stop(struct guard *guard, int signal_number, pid_t leader)
+{
+    bool hands_over = sbx_terminal_hands_over(&guard->terminal);
+    bool reading = signal_number != SIGTSTP; /* or setting, from the background */
+    if (reading && hands_over && sbx_terminal_is_ours(&guard->terminal)) {
+        /* Brought to the foreground while it ran, of which a shell does not tell. */
+        go_on(guard);
+        return;
+    }
+    if (hands_over) {
+        sbx_terminal_take(&guard->terminal, leader);
+    }
+    if (!sbx_terminal_stop_self(signal_number) && reading) {
+        /* Without a shell nobody would ever bring it to the foreground. As the kernel
+         * does with stopped groups that become orphans. */
+        sbx_pair_send(guard->socket, SBX_MESSAGE_PASS, SIGHUP);
+    }
+    go_on(guard);
+}
+
+static void stop_with_leader(struct guard *guard, int signal_number)
+{
+    pid_t leader = atomic_load(&guard->pair->leader_pid);
+    if (guard->terminal.fd < 0) {
+        return; /* no shell that would continue us */
+    }
+    if (signal_number == SIGSTOP) {
+        follow_plain_stop(guard, leader);
+    } else {
+        follow_stop(guard, signal_number, leader);
+    }
+}
+
+static void take_messages(struct guard *guard)
+{
+    struct sbx_pair_message message;
+    while (sbx_pair_receive(guard->socket, &message) == 1) {
+        if (message.kind == SBX_MESSAGE_FINISHED) {
+            guard->finished = true;
+        } else if (message.kind == SBX_MESSAGE_STOPPED) {
+            stop_with_leader(guard, message.value);
+        } else if (message.kind == SBX_MESSAGE_READER_HUNG) {
+            sbx_reader_replace(&guard->reader);
+        }
+    }
+}
+
+/* A stopped monitor holds no limit. Nobody has a right to stop it: a shell's job control
+ * does not reach it. First it is continued; when it is stopped again and again although
+ * everything should be over, it is beyond help, and the guard does its work. */
+static void continue_monitor(struct guard *guard)
+{
+    uint64_t now = sbx_clock_us();
+    bool late = now >= atomic_load(&guard->pair->overdue_us);
+    if (late && guard->stopped_late_us == 0) {
+        guard->stopped_late_us = now;
+    }
+    bool beyond_help = late && now - guard->stopped_late_us >= MONITOR_STOPPED_US;
+    (void)sbx_child_signal(guard->monitor, beyond_help ? SIGKILL : SIGCONT);
+}
+
+static void look_at_monitor(struct guard *guard)
+{
+    siginfo_t info = {0};
+    while (waitid(P_PID, (id_t)guard->monitor, &info,
+                  WEXITED | WSTOPPED | WCONTINUED | WNOHANG) == 0 &&
+           info.si_pid == guard->monitor) {
+        if (info.si_code == CLD_STOPPED) {
+            guard->monitor_stopped = true;
+            continue_monitor(guard);
+        } else if (info.si_code == CLD_CONTINUED) {
+            guard->monitor_stopped = false;
+        } else if (info.si_code != CLD_TRAPPED) {
+            guard->monitor_ended = true;
+            return;
+        }
+        info = (siginfo_t){0};
+    }
+}
+
+static void obey(struct guard *guard, int signal_number)
+{
+    switch (signal_number) {
+    case SIGINT:
+    case SIGTERM:
+    case SIGHUP:
+    case SIGQUIT:
+        if (sigismember(&guard->inherited_ignored, signal_number) != 1) {
+            sbx_pair_send(guard->socket, SBX_MESSAGE_CANCEL, signal_number);
+        }
+        break;
+    case SIGTSTP:
+        /* We stop when the command has stopped; it may have other ideas. */
+        if (guard->terminal.fd >= 0) {
+            sbx_pair_send(guard->socket, SBX_MESSAGE_PASS, SIGTSTP);
+        }
+        break;
+    case SIGCONT:
+        go_on(guard);
+        break;
+    case SIGUSR2:
+    case SIGWINCH:
+        sbx_pair_send(guard->socket, SBX_MESSAGE_PASS, signal_number);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Whether the terminal has sent it to a foreground group that the command shares with us:
+ * it has it already. A hangup goes to the session's leader alone. */
+static bool command_has(const struct guard *guard, const struct signalfd_siginfo *info)
+{
+    int signal_number = (int)info->ssi_signo;
+    return guard->terminal.shared && info->ssi_code == SI_KERNEL &&
+           (signal_number == SIGINT || signal_number == SIGQUIT ||
+            signal_number == SIGTSTP || signal_number == SIGWINCH);
+}
+
+static void take_signals(struct guard *guard)
+{
+    struct signalfd_siginfo info;
+    while (read(guard->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        if ((int)info.ssi_signo == SIGCHLD) {
+            look_at_monitor(guard);
+        } else if (guard->below_front && info.ssi_code != SI_KERNEL) {
+            continue; /* sent to the whole group: the front passes it on */
+        } else if (!command_has(guard, &info)) {
+            obey(guard, (int)info.ssi_signo);
+        }
+    }
+}
+
+static void lose(struct guard *guard, int *fd, enum sbx_pair_message_kind kind)
+{
+    sbx_fd_drop(fd);
+    sbx_pair_send(guard->socket, kind, 0);
+}
+
+static void take_from_front(struct guard *guard)
+{
+    struct sbx_pair_message message;
+    int r;
+    while ((r = sbx_pair_receive(guard->bonds.front_socket, &message)) == 1) {
+        obey(guard, message.value);
+    }
+    if (r < 0) {
+        lose(guard, &guard->bonds.front_socket, SBX_MESSAGE_FRONT_LOST);
+    }
+}
+
+/* A monitor that cannot be continued at all (a tracer holds it). */
+static void replace_if_overdue(struct guard *guard)
+{
+    uint64_t overdue = atomic_load(&guard->pair->overdue_us);
+    if (guard->monitor_stopped &&
+        sbx_clock_us() >= sbx_clock_add(overdue, MONITOR_STOPPED_US)) {
+        (void)sbx_child_signal(guard->monitor, SIGKILL);
+    }
+}
+
+static void watch(struct guard *guard)
+{
+    while (!guard->monitor_ended && !guard->finished) {
+        struct pollfd fds[POLL_COUNT] = {
+            [POLL_SIGNALS] = {.fd = guard->signals, .events = POLLIN},
+            [POLL_SOCKET] = {.fd = guard->socket, .events = POLLIN},
+            [POLL_CALLER] = {.fd = guard->bonds.caller_pidfd, .events = POLLIN},
+            [POLL_FRONT] = {.fd = guard->bonds.front_socket, .events = POLLIN},
+        };
+        int bound = guard->monitor_stopped ? (int)(MONITOR_STOPPED_US / 1000U) : -1;
+        if (poll(fds, POLL_COUNT, bound) < 0 && errno != EINTR) {
+            (void)sbx_child_signal(guard->monitor,
+                                   SIGKILL); /* blind: let the tree fall to us */
+        }
+        if ((fds[POLL_SOCKET].revents & POLLIN) != 0) {
+            take_messages(guard);
+        }
+        if (fds[POLL_CALLER].revents != 0) {
+            lose(guard, &guard->bonds.caller_pidfd, SBX_MESSAGE_CALLER_LOST);
+        }
+        if (fds[POLL_FRONT].revents != 0) {
+            take_from_front(guard);
+        }
+        if ((fds[POLL_SOCKET].revents & (POLLHUP | POLLERR)) != 0 && !guard->finished) {
+            /* Its end of the socket is closed, so it is dying: wait for that alone. */
+            sbx_fd_drop(&guard->socket);
+        }
+        take_signals(guard);
+        replace_if_overdue(guard);
+    }
+}
+
+/* --- the guard's end --- */
+
+static bool wait_for_monitor(struct guard *guard, uint64_t bound_us)
+{
+    uint64_t until = sbx_clock_add(sbx_clock_us(), bound_us);
+    while (!guard->monitor_ended) {
+        look_at_monitor(guard);
+        uint64_t now = sbx_clock_us();
+        if (guard->monitor_ended || now >= until) {
+            break;
+        }
+        struct pollfd fd = {.fd = guard->signals, .events = POLLIN};
+        (void)poll(&fd, 1, (int)((until - now) / 1000U) + 1);
+        struct signalfd_siginfo info;
+        while (read(guard->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+            continue; /* the run is over: nothing to cancel or to pass on */
+        }
+    }
+    return guard->monitor_ended;
+}
+
+static void let_monitor_go(struct guard *guard)
+{
+    sbx_pair_send(guard->socket, SBX_MESSAGE_PUBLISHED, 0);
+    sbx_fd_drop(&guard->socket);
+    if (!wait_for_monitor(guard, MONITOR_LEAVES_US)) {
+        (void)sbx_child_signal(guard->monitor, SIGKILL);
+        (void)wait_for_monitor(guard, MONITOR_LEAVES_US);
+    }
+}
+
+/* Once: a monitor that found us stopped may have claimed it, and may have died over it.
+ */
+static void publish_once(struct guard *guard)
+{
+    struct sbx_pair *pair = guard->pair;
+    bool mine = claim(pair);
+    if (!mine && !wait_for_monitor(guard, MONITOR_LEAVES_US)) {
+        /* Two at a time would get into each other's way. */
+        (void)sbx_child_signal(guard->monitor, SIGKILL);
+        (void)wait_for_monitor(guard, MONITOR_LEAVES_US);
+    }
+    mine = mine || atomic_load(&pair->publish) != SBX_PUBLISH_DONE;
+    if (mine) {
+        publish_myself(pair, guard->hooks->publish, guard->hooks->context);
+    }
+}
+
+static int publish_result(struct guard *guard)
+{
+    struct sbx_pair *pair = guard->pair;
+    sbx_reader_done(&guard->reader);
+    if (atomic_load(&pair->phase) != SBX_PAIR_FINISHED) {
+        guard->hooks->lost(pair, guard->hooks->context);
+        atomic_store(&pair->phase, SBX_PAIR_FINISHED);
+    }
+    if (sbx_terminal_hands_over(&guard->terminal)) {
+        sbx_terminal_take(&guard->terminal, atomic_load(&pair->leader_pid));
+    }
+    publish_once(guard);
+    if (!guard->monitor_ended) {
+        let_monitor_go(guard);
+    }
+    return guard->hooks->status(guard->hooks->context);
+}
+
+/* --- starting --- */
+
+static int run_monitor(struct guard *guard, int socket, pid_t guard_pid)
+{
+    struct sbx_pair_link link = {
+        .pair = guard->pair,
+        .socket = socket,
+        .reader_socket = guard->reader.monitor_end,
+        .guard_pid = guard_pid,
+        .guard_pidfd = sbx_pidfd_open(guard_pid),
+        .terminal = &guard->terminal,
+        .inherited_ignored = guard->inherited_ignored,
+    };
+    if (link.guard_pidfd < 0 || getppid() != guard_pid) {
+        return SBX_STATUS_FAILED; /* the guard is gone already; nothing has been started
+                                   */
+    }
+    return guard->hooks->monitor(&link, guard->hooks->context);
+}
+
+static int start_monitor(struct guard *guard, struct sbx_error *err)
+{
+    int sockets[2];
+    pid_t self = getpid();
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0) {
+        return sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "socketpair: %s",
+                             strerrordesc_np(errno));
+    }
+    int r = sbx_reader_open(&guard->reader);
+    guard->monitor = r < 0 ? -1 : fork();
+    if (guard->monitor < 0) {
+        int code = r < 0 ? -r : errno;
+        (void)close(sockets[0]);
+        (void)close(sockets[1]);
+        return sbx_error_set(err, code, SBX_STAGE_LAUNCH, "fork of the monitor: %s",
+                             strerrordesc_np(code));
+    }
+    if (guard->monitor == 0) {
+        (void)close(sockets[0]);
+        sbx_fd_drop(&guard->signals);
+        sbx_fd_drop(&guard->reader.reader_end);
+        _exit(run_monitor(guard, sockets[1], self));
+    }
+    (void)close(sockets[1]);
+    guard->socket = sockets[0];
+    sbx_fd_drop(&guard->reader.monitor_end);
+    sbx_reader_start(&guard->reader);
+    return 0;
+}
+
+static int prepare(struct guard *guard, struct sbx_error *err)
+{
+    sigset_t heard;
+    (void)sigemptyset(&heard);
+    static const int numbers[] = {SIGCHLD, SIGINT,   SIGTERM, SIGHUP, SIGQUIT,
+                                  SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        (void)sigaddset(&heard, numbers[i]);
+    }
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) {
+        return sbx_error_set(err, errno, SBX_STAGE_LAUNCH,
+                             "this process cannot become a child subreaper: %s",
+                             strerrordesc_np(errno));
+    }
+    guard->signals = signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (guard->signals < 0) {
+        return sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "signalfd: %s",
+                             strerrordesc_np(errno));
+    }
+    return start_monitor(guard, err);
+}
+
+/* The guard proper, in the calling process or below a front. */
+static int guard_main(const struct sbx_guard_bonds *bonds, void *context)
+{
+    struct guard *guard = context;
+    guard->bonds = *bonds;
+    guard->below_front = bonds->front_socket >= 0;
+    struct sbx_error error = {0};
+    sbx_terminal_open(&guard->terminal);
+    if (sigismember(&guard->inherited_ignored, SIGINT) == 1) {
+        /* Started by a script beside its own use of the terminal (`sbx-watch … &`): that
+         * stays with the script until the command reads it. */
+        guard->terminal.foreground = false;
+    }
+    if (prepare(guard, &error) < 0) {
+        guard->hooks->failed(&error, guard->hooks->context);
+        guard->monitor_ended = true;
+        atomic_store(&guard->pair->phase, SBX_PAIR_FINISHED);
+    } else {
+        watch(guard);
+    }
+    int status = publish_result(guard);
+    sbx_fd_drop(&guard->socket);
+    sbx_fd_drop(&guard->signals);
+    sbx_fd_drop(&guard->bonds.caller_pidfd);
+    sbx_fd_drop(&guard->bonds.front_socket);
+    sbx_terminal_close(&guard->terminal);
+    return status;
+}
+
+static void note_ignored(sigset_t *ignored)
+{
+    static const int numbers[] = {SIGINT, SIGHUP, SIGQUIT, SIGTERM};
+    (void)sigemptyset(ignored);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        struct sigaction action;
+        if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler == SIG_IGN) {
+            (void)sigaddset(ignored, numbers[i]);
+        }
+    }
+}
+
+int sbx_guard_run(struct sbx_pair *pair, const struct sbx_guard_hooks *hooks,
+                  bool die_with_parent)
+{
+    struct guard guard = {.pair = pair,
+                          .hooks = hooks,
+                          .socket = -1,
+                          .signals = -1,
+                          .reader = {.monitor_end = -1,
+                                     .reader_end = -1,
+                                     .serve = hooks->reader,
+                                     .context = hooks->context},
+                          .terminal = {.fd = -1}};
+    atomic_store(&pair->overdue_us, SBX_FOREVER_US);
+    sigset_t all;
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_SETMASK, &all, NULL);
+    note_ignored(&guard.inherited_ignored);
+    /* Ignored SIGCHLD (an odd launcher) would make every wait fail with ECHILD. */
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    (void)sigaction(SIGCHLD, &standard, NULL);
+
+    struct sbx_error error = {0};
+    int status = 0;
+    int r = sbx_front_run(die_with_parent, guard_main, &guard, &status, &error);
+    if (r < 0) {
+        hooks->failed(&error, hooks->context);
+        hooks->publish(hooks->context);
+        status = hooks->status(hooks->context);
+    }
+    return status;
+}
