@@ -1,0 +1,48 @@
+/*
+ * spec.h - what was asked for. Filled in by option name (options.c), constant from the
+ * moment it runs.
+ */
+#ifndef SBX_MONITOR_SPEC_H
+#define SBX_MONITOR_SPEC_H
+
+#include "monitor/record.h"
+#include "reaper/ceiling.h"
+#include "reaper/launch.h"
+
+#include <sbx/sbx.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum sbx_strays { SBX_STRAYS_KILL = 0, SBX_STRAYS_WAIT, SBX_STRAYS_KEEP };
+enum sbx_backend { SBX_BACKEND_AUTO = 0, SBX_BACKEND_PROC };
+
+struct sbx_spec {
+    char **argv; /* NULL-terminated, owned; NULL: no command yet */
+
+    struct sbx_limits limits;
+    uint64_t warn_percent; /* default 90; 1 to 100 */
+    struct sbx_ceiling ceilings[SBX_CEILING_COUNT];
+
+    int signal;         /* polite signal, default SIGTERM */
+    uint64_t grace_us;  /* default 2 s */
+    bool grace_asked;   /* --grace was given: also memory, processes and threads get it */
+    uint64_t linger_us; /* default 0 */
+    enum sbx_strays strays;
+
+    enum sbx_backend backend;
+    bool require_complete;
+    uint64_t interval_us; /* default 250 ms, at least 1 ms */
+
+    char *report_path;       /* owned; NULL: no report; "-": stderr */
+    int report_directory_fd; /* where relative report paths start; -1: none held */
+    bool quiet;
+
+    int keep_fds[SBX_KEEP_FD_MAX];
+    size_t keep_fd_count;
+    bool die_with_parent;
+
+    bool preserve_status;
+    int breach_status; /* default 124; 1 to 255 */
+};
+
+#endif
