@@ -1,0 +1,206 @@
+/*
+ * events.c - what the event loop calls: the next sample, the deadline, signals, the
+ * guard's messages and its death. Decides nothing by itself but when to look again.
+ */
+#include "monitor/watch_private.h"
+
+#include "base/clock.h"
+#include "reaper/pidref.h"
+#include "reaper/wrapper.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* So many samples in a row may fail, this far apart, before the tree counts as
+ * unmeasurable. */
+#define UNMEASURED_MAX 5
+#define UNMEASURED_RETRY_US 20000U
+
+static void warn_if_near(struct sbx_watch *watch, const struct sbx_sample *sample)
+{
+    unsigned near = sbx_near(&watch->spec->limits, sample, watch->spec->warn_percent) &
+                    ~watch->warned;
+    watch->warned |= near;
+    for (int reason = 0; near != 0; reason++, near >>= 1U) {
+        if ((near & 1U) == 0) {
+            continue;
+        }
+        struct sbx_breach at =
+            sbx_breach_of((enum sbx_reason)reason, &watch->spec->limits, sample);
+        const char *unit = sbx_breach_unit(&at);
+        sbx_record_warn(watch->record, "%s is near its limit: %llu of %llu %s",
+                        sbx_reason_name(at.reason), (unsigned long long)at.observed,
+                        (unsigned long long)at.limit, unit != NULL ? unit : "");
+    }
+}
+
+static void note_command(struct sbx_watch *watch)
+{
+    pid_t command = sbx_wrapper_command(watch->tree, watch->leader);
+    if (command != 0 && command != watch->leader) {
+        watch->record->leader_pid = command;
+        watch->record->wrapper_pid = watch->leader;
+    }
+}
+
+static void note_sampling(struct sbx_watch *watch, uint64_t at_us)
+{
+    struct sbx_sampling *sampling = &watch->record->sampling;
+    if (watch->last_at_us != 0) {
+        uint64_t gap = at_us - watch->last_at_us;
+        if (sampling->max_gap_us == SBX_UNKNOWN || gap > sampling->max_gap_us) {
+            sampling->max_gap_us = gap;
+        }
+    }
+    sampling->samples++;
+    watch->last_at_us = at_us;
+}
+
+static void fail_sample(struct sbx_watch *watch, const struct sbx_error *err)
+{
+    if (err->code == ETIME) {
+        return; /* the deadline has come meanwhile: its timer is next */
+    }
+    if (++watch->unmeasured < UNMEASURED_MAX) {
+        (void)sbx_source_arm(watch->on_sample, sbx_clock_us() + UNMEASURED_RETRY_US);
+        return;
+    }
+    sbx_record_warn(watch->record, "%s", err->message);
+    sbx_watch_breach_plain(watch, SBX_REASON_UNMEASURABLE);
+}
+
+void sbx_watch_on_sample(void *context)
+{
+    struct sbx_watch *watch = context;
+    uint64_t started = sbx_clock_us();
+    uint64_t cpu_before = sbx_clock_cpu_us();
+    struct sbx_sample now;
+    struct sbx_error error;
+    if (sbx_meter_sample(&watch->meter, watch->tree, started - watch->launched_us, &now,
+                         &error) < 0) {
+        fail_sample(watch, &error);
+        return;
+    }
+    watch->unmeasured = 0;
+    note_sampling(watch, started);
+    note_command(watch);
+    struct sbx_pace pace = {.interval_us = watch->spec->interval_us,
+                            .cpus = watch->cpus,
+                            .cost_us = sbx_clock_cpu_us() - cpu_before};
+    uint64_t period = sbx_period(
+        &watch->spec->limits, watch->record->sampling.samples > 1 ? &watch->last : NULL,
+        &now, &pace);
+    watch->last = now;
+    watch->record->sampling.monitor_cpu_us = cpu_before + pace.cost_us;
+    if (!sbx_terminate_judges(&watch->terminate)) {
+        /* Nothing hangs on a limit any more, however near it is. */
+        (void)sbx_source_arm(watch->on_sample, started + watch->spec->interval_us);
+        return;
+    }
+    (void)sbx_source_arm(watch->on_sample, started + period);
+    warn_if_near(watch, &now);
+    struct sbx_breach crossed;
+    struct sbx_limits limits = watch->spec->limits;
+    limits.wall_us =
+        0; /* has its own timer, which asks first whether the leader has ended */
+    if (sbx_judge(&limits, &now, &crossed)) {
+        sbx_watch_breach(watch, &crossed);
+    }
+}
+
+/* The kernel tells no time of exit: a leader that is dead when the deadline is looked at
+ * has exited in time. */
+void sbx_watch_on_deadline(void *context)
+{
+    struct sbx_watch *watch = context;
+    uint64_t wall = watch->spec->limits.wall_us;
+    if (sbx_watch_elapsed_us(watch) < wall) {
+        (void)sbx_source_arm(watch->on_wall, sbx_clock_add(watch->launched_us, wall));
+        return;
+    }
+    sbx_watch_reap(watch);
+    struct sbx_sample now = {.elapsed_us = sbx_watch_elapsed_us(watch)};
+    struct sbx_breach crossed =
+        sbx_breach_of(SBX_REASON_WALL, &watch->spec->limits, &now);
+    sbx_watch_breach(watch, &crossed);
+}
+
+void sbx_watch_on_phase(void *context)
+{
+    sbx_watch_phase_over(context);
+}
+
+static void look_at_stopped_leader(struct sbx_watch *watch)
+{
+    siginfo_t info = {0};
+    if (watch->leader_ended ||
+        waitid(P_PID, (id_t)watch->leader, &info, WSTOPPED | WNOHANG) < 0 ||
+        info.si_pid != watch->leader || info.si_code != CLD_STOPPED) {
+        return;
+    }
+    sbx_pair_send(watch->link->socket, SBX_MESSAGE_STOPPED, info.si_status);
+}
+
+void sbx_watch_on_signals(void *context)
+{
+    struct sbx_watch *watch = context;
+    struct signalfd_siginfo info;
+    bool child = false;
+    while (read(watch->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        if ((int)info.ssi_signo == SIGCHLD) {
+            child = true;
+        } else if (sigismember(&watch->link->inherited_ignored, (int)info.ssi_signo) !=
+                   1) {
+            sbx_watch_cancel(watch,
+                             (int)info.ssi_signo); /* sent to this process by somebody */
+        }
+    }
+    if (child) {
+        look_at_stopped_leader(watch);
+        sbx_watch_reap(watch);
+    }
+}
+
+static void pass_to_command(const struct sbx_watch *watch, int signal_number)
+{
+    if (watch->leader_ended) {
+        return; /* its pid, and its group's, may be somebody else's by now */
+    }
+    if (!watch->own_group ||
+        sbx_child_group_signal(watch->leader, signal_number) == -ESRCH) {
+        (void)sbx_child_signal(watch->leader, signal_number); /* has left its group */
+    }
+}
+
+void sbx_watch_on_messages(void *context)
+{
+    struct sbx_watch *watch = context;
+    struct sbx_pair_message message;
+    int r;
+    while ((r = sbx_pair_receive(watch->link->socket, &message)) == 1) {
+        if (message.kind == SBX_MESSAGE_CANCEL) {
+            sbx_watch_cancel(watch, message.value);
+        } else if (message.kind == SBX_MESSAGE_PASS) {
+            pass_to_command(watch, message.value);
+        } else if (message.kind == SBX_MESSAGE_CALLER_LOST) {
+            sbx_watch_breach_plain(watch, SBX_REASON_CALLER_LOST);
+        } else if (message.kind == SBX_MESSAGE_FRONT_LOST) {
+            sbx_watch_breach_plain(watch, SBX_REASON_GUARD_LOST);
+        }
+    }
+    if (r < 0) {
+        sbx_source_free(watch->on_socket); /* its pidfd tells the rest */
+        watch->on_socket = NULL;
+    }
+}
+
+void sbx_watch_on_guard_lost(void *context)
+{
+    struct sbx_watch *watch = context;
+    sbx_source_free(watch->on_guard);
+    watch->on_guard = NULL;
+    sbx_watch_breach_plain(watch, SBX_REASON_GUARD_LOST);
+}

@@ -1,0 +1,87 @@
+/*
+ * lost.c - the guard's turn: its monitor died, and the tree fell to it. Ends what is left
+ * and completes the record with what is known. Uses nothing of the monitor's memory but
+ * the record.
+ */
+#include "monitor/watch.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "reaper/boost.h"
+#include "reaper/sweep.h"
+#include "reaper/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+
+struct remains {
+    struct sbx_record *record;
+    struct sbx_tree *tree;
+    pid_t leader;
+};
+
+static int reap_remains(void *context)
+{
+    struct remains *remains = context;
+    struct sbx_record *record = remains->record;
+    for (;;) {
+        int status = 0;
+        pid_t pid = waitpid(-1, &status, WNOHANG | __WALL);
+        if (pid == 0) {
+            return 0;
+        }
+        if (pid < 0) {
+            if (errno == EINTR) {
+                continue;
+            }
+            return -errno;
+        }
+        (void)sbx_tree_reaped(remains->tree, pid);
+        if (pid == remains->leader && !record->has_exit_code && record->signal == 0) {
+            record->has_exit_code = WIFEXITED(status);
+            record->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+            record->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+            record->core_dumped = WIFSIGNALED(status) && WCOREDUMP(status);
+        }
+    }
+}
+
+static void note_remains_survivor(const struct sbx_member *member, const char *why,
+                                  void *context)
+{
+    struct remains *remains = context;
+    sbx_record_survivor(remains->record, member->stat.pid, member->stat.name, why);
+}
+
+void sbx_watch_lost(const struct sbx_spec *spec, struct sbx_record *record,
+                    const struct sbx_pair *pair)
+{
+    (void)spec;
+    uint64_t started = sbx_clock_us();
+    struct remains remains = {.record = record, .leader = atomic_load(&pair->leader_pid)};
+    struct sbx_sweep_hooks hooks = {
+        .reap = reap_remains, .survivor = note_remains_survivor, .context = &remains};
+    struct sbx_sweep_result result = {0};
+    SBX_AUTO_CLOSE int proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    sbx_boost();
+    sbx_boost_session(proc_fd);
+    int r = sbx_tree_new(proc_fd, 0, &remains.tree, &record->error);
+    if (r == 0) {
+        (void)sbx_sweep(remains.tree, proc_fd, &hooks, &result);
+    }
+    record->outcome = SBX_OUTCOME_LOST;
+    record->usage.cpu_complete = false;
+    record->kill = SBX_KILL_SWEEP;
+    record->termination.killed_count += result.killed_count;
+    record->termination.escalated = record->termination.killed_count > 0;
+    record->termination.proof = result.empty ? SBX_PROOF_NO_CHILDREN : SBX_PROOF_NONE;
+    record->termination.duration_us = sbx_clock_us() - started;
+    record->finished_real_us = sbx_clock_real_us();
+    if (record->error.code == 0) {
+        (void)sbx_error_set(&record->error, ESRCH, SBX_STAGE_MONITOR,
+                            "the monitor died; the guard has ended the tree");
+    }
+    sbx_tree_free(remains.tree);
+}

@@ -1,0 +1,480 @@
+/*
+ * meter.c - see meter.h. No allocation; two reads for each member in an ordinary sample.
+ */
+#include "monitor/meter.h"
+
+#include "base/clock.h"
+#include "reaper/wrapper.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+/* A new peak is worth a reading of PSS when the bound is above the last peak by this part
+ * and by this much... */
+#define PEAK_STEP 32U
+#define PEAK_STEP_BYTES (1U << 20)
+/* ...and as long as such readings take at most one part of these of the run: the first
+ * while the bound grows, the second while it does not. Then what was shared may become
+ * private, but only if somebody works. */
+#define PSS_SHARE 50U
+#define PSS_CALM_SHARE 200U
+#define PSS_CREDIT_US 5000U
+/* A run that is over before this is not worth a reader. */
+#define PSS_FIRST_US 5000U
+/* How long an answer is waited for, and how long a member at which a reader hung is left
+ * alone. */
+#define PSS_WAIT_LIMIT_US 50000U
+#define PSS_WAIT_PEAK_US 20000U
+#define PSS_RETRY_US 1000000U
+/* Status is read of those that need it and of these many others for each sample, in turn.
+ */
+#define STATUS_TURN 4U
+/* Launchers around the command that are not counted as processes of its. */
+#define LEFT_OUT_MAX 16U
+
+struct sums {
+    uint64_t user_us;
+    uint64_t system_us;
+    uint64_t rss_bytes;
+    uint64_t swap_bytes;
+    uint64_t processes;
+    uint64_t threads;
+    uint64_t left_out; /* launchers */
+};
+
+void sbx_meter_init(struct sbx_meter *meter, int proc_fd, const struct sbx_limits *limits,
+                    struct sbx_pss *pss, struct sbx_usage *usage)
+{
+    struct sysinfo host;
+    struct sbx_proc_status own;
+    memset(meter, 0, sizeof *meter);
+    meter->proc_fd = proc_fd;
+    meter->limits = *limits;
+    meter->pss = pss;
+    meter->usage = usage;
+    meter->swap_on = sysinfo(&host) < 0 || host.totalswap > 0;
+    if (sbx_proc_status_at(proc_fd, getpid(), &own) == 0 &&
+        own.hwm_bytes != SBX_UNKNOWN) {
+        meter->own_rss_bytes = own.hwm_bytes;
+    }
+    usage->cpu_complete = true;
+}
+
+static uint64_t known_or(uint64_t value, uint64_t other)
+{
+    return value == SBX_UNKNOWN ? other : value;
+}
+
+static uint64_t timeval_us(const struct timeval *value)
+{
+    return (uint64_t)value->tv_sec * SBX_US_PER_S + (uint64_t)value->tv_usec;
+}
+
+static void raise_to(uint64_t *peak, uint64_t value)
+{
+    if (value != SBX_UNKNOWN && (*peak == SBX_UNKNOWN || value > *peak)) {
+        *peak = value;
+    }
+}
+
+void sbx_meter_reaped(struct sbx_meter *meter, const struct rusage *rusage, bool known)
+{
+    meter->reaped_user_us += timeval_us(&rusage->ru_utime);
+    meter->reaped_system_us += timeval_us(&rusage->ru_stime);
+    meter->unseen_count += known ? 0U : 1U;
+    /* ru_maxrss is inherited over fork and exec: up to our own size it says nothing about
+     * the child. */
+    uint64_t maxrss_bytes = (uint64_t)rusage->ru_maxrss * 1024U;
+    if (maxrss_bytes > meter->own_rss_bytes) {
+        raise_to(&meter->usage->process_memory_peak_bytes, maxrss_bytes);
+    }
+}
+
+/* --- CPU --- */
+
+static uint64_t ticks_us(uint64_t ticks)
+{
+    struct sbx_proc_stat only = {.utime_ticks = ticks};
+    return sbx_proc_own_cpu_us(&only);
+}
+
+static uint64_t waited_us(const struct sbx_member *member)
+{
+    return sbx_proc_tree_cpu_us(&member->stat) - sbx_proc_own_cpu_us(&member->stat);
+}
+
+/* A member went without us. Its CPU is in its parent's account if that waited for it; a
+ * parent that ignores SIGCHLD, or whose account did not move at all, has lost it. (One
+ * that has died meanwhile may have passed it on: then it counts as kept.) */
+static void note_vanished(const struct sbx_member *member,
+                          const struct sbx_member *parent, void *context)
+{
+    struct sbx_meter *meter = context;
+    uint64_t used = sbx_proc_tree_cpu_us(&member->stat);
+    if (parent == NULL || used == 0) {
+        return;
+    }
+    struct sbx_proc_stat now;
+    struct sbx_proc_status status;
+    bool alive = sbx_proc_stat_at(meter->proc_fd, parent->stat.pid, &now) == 0 &&
+                 now.start_ticks == parent->stat.start_ticks;
+    if (!alive) {
+        return;
+    }
+    bool ignores = sbx_proc_status_at(meter->proc_fd, parent->stat.pid, &status) == 0 &&
+                   (status.sig_ignored >> (SIGCHLD - 1) & 1U) != 0;
+    uint64_t waited_now = sbx_proc_tree_cpu_us(&now) - sbx_proc_own_cpu_us(&now);
+    bool unmoved = used >= 2 * ticks_us(1) && waited_now == parent->waited_before_us;
+    if (ignores || unmoved) {
+        meter->lost_cpu_us += used;
+        meter->usage->cpu_complete = false;
+    }
+}
+
+static void take_cpu(struct sbx_meter *meter, const struct sums *sums)
+{
+    struct sbx_usage *usage = meter->usage;
+    uint64_t user = sums->user_us + meter->reaped_user_us;
+    uint64_t system = sums->system_us + meter->reaped_system_us;
+    /* Between the reading of a parent and of its child the child's share can be seen
+     * twice or not at all: never go back. */
+    raise_to(&usage->cpu_user_us, user);
+    raise_to(&usage->cpu_system_us, system);
+    raise_to(&usage->cpu_us, user + system + meter->lost_cpu_us);
+    usage->cpu_method = SBX_METHOD_SAMPLED;
+}
+
+/* --- members --- */
+
+static void read_status(struct sbx_meter *meter, struct sbx_member *member)
+{
+    struct sbx_proc_status status;
+    if (sbx_proc_status_at(meter->proc_fd, member->memory_pid, &status) < 0) {
+        return; /* gone, or hidden: what was known stays */
+    }
+    member->status_due = false;
+    member->swap_bytes = status.swap_bytes;
+    raise_to(&member->hwm_bytes, status.hwm_bytes);
+    raise_to(&meter->usage->process_memory_peak_bytes, status.hwm_bytes);
+    member->namespace_init = sbx_wrapper_is_namespace_init(&status);
+    member->ignores_sigchld = status.sig_ignored != SBX_UNKNOWN &&
+                              (status.sig_ignored >> (SIGCHLD - 1) & 1U) != 0;
+    if (member->ignores_sigchld) {
+        meter->usage->cpu_complete = false;
+    }
+}
+
+static bool wants_status(const struct sbx_meter *meter, const struct sbx_member *member)
+{
+    bool grew = member->hwm_bytes == SBX_UNKNOWN || member->rss_bytes > member->hwm_bytes;
+    return member->status_due || meter->swap_on || grew;
+}
+
+static void read_statuses(struct sbx_meter *meter, struct sbx_tree *tree)
+{
+    size_t count = sbx_tree_count(tree);
+    for (size_t i = 0; i < count; i++) {
+        struct sbx_member *member = sbx_tree_member(tree, i);
+        if (!sbx_member_ended(member) && wants_status(meter, member)) {
+            read_status(meter, member);
+        }
+    }
+    /* In turn, also those that look as before: a peak may have come and gone, SIGCHLD be
+     * ignored by now. */
+    for (size_t i = 0; i < STATUS_TURN && i < count; i++) {
+        struct sbx_member *member = sbx_tree_member(tree, meter->status_cursor++ % count);
+        if (!sbx_member_ended(member)) {
+            read_status(meter, member);
+        }
+    }
+}
+
+static void offer(struct sbx_culprit *culprit, const struct sbx_member *member,
+                  uint64_t value)
+{
+    if (culprit->pid == 0 || value > culprit->value) {
+        culprit->pid = member->stat.pid;
+        culprit->value = value;
+        memcpy(culprit->name, member->stat.name, sizeof culprit->name);
+    }
+}
+
+static uint64_t count_children(struct sbx_tree *tree, pid_t pid)
+{
+    uint64_t children = 0;
+    for (size_t i = 0; i < sbx_tree_count(tree); i++) {
+        children += sbx_tree_member(tree, i)->stat.ppid == pid ? 1U : 0U;
+    }
+    return children;
+}
+
+/* Only when it is needed: it looks at every pair of members. */
+static void find_most_children(struct sbx_tree *tree, struct sbx_sample *sample)
+{
+    for (size_t i = 0; i < sbx_tree_count(tree); i++) {
+        const struct sbx_member *member = sbx_tree_member(tree, i);
+        offer(&sample->processes_culprit, member, count_children(tree, member->stat.pid));
+    }
+}
+
+/* A launcher is not the command's and does not count. But anybody can make himself look
+ * like one (a child in a PID namespace of its own that never execs), and so hide himself
+ * and his ancestors: only few are left out, and only what has no threads. */
+static bool is_left_out(const struct sbx_member *member, struct sums *sums)
+{
+    if (!member->wrapper || member->stat.threads > 1 || sums->left_out == LEFT_OUT_MAX) {
+        return false;
+    }
+    sums->left_out++;
+    return true;
+}
+
+static void add_member(struct sums *sums, struct sbx_sample *sample,
+                       const struct sbx_member *member)
+{
+    const struct sbx_proc_stat *stat = &member->stat;
+    uint64_t own_us = sbx_proc_own_cpu_us(stat);
+    sums->user_us += ticks_us(stat->utime_ticks + stat->cutime_ticks);
+    sums->system_us += ticks_us(stat->stime_ticks + stat->cstime_ticks);
+    offer(&sample->cpu_culprit, member, own_us + waited_us(member));
+    if (sbx_member_ended(member)) {
+        return;
+    }
+    sums->rss_bytes += member->rss_bytes;
+    sums->swap_bytes += known_or(member->swap_bytes, 0);
+    offer(&sample->memory_culprit, member, member->rss_bytes);
+    if (!is_left_out(member, sums)) {
+        sums->processes++;
+        sums->threads += stat->threads;
+        offer(&sample->threads_culprit, member, stat->threads);
+    }
+}
+
+/* --- memory --- */
+
+struct pss {
+    uint64_t total_bytes;
+    uint64_t anon_bytes; /* and shared memory */
+    uint64_t swap_bytes;
+    bool exact; /* no member had to be counted with its RSS */
+};
+
+/* Members that ended have none, those at which a reader hung are left alone for a while.
+ */
+static void request_pss(struct sbx_meter *meter, struct sbx_tree *tree, uint64_t now_us)
+{
+    sbx_pss_restart(meter->pss);
+    for (size_t i = 0; i < sbx_tree_count(tree); i++) {
+        struct sbx_member *member = sbx_tree_member(tree, i);
+        member->pss_asked = false;
+        if (sbx_member_ended(member) || member->rss_bytes == 0 ||
+            now_us < member->pss_retry_us) {
+            continue;
+        }
+        /* After vfork, and after clone with CLONE_VM, two processes have one memory,
+         * which counts once. Memory of one's own never becomes another's again. */
+        const struct sbx_member *parent =
+            member->own_memory ? NULL : sbx_tree_find(tree, member->stat.ppid);
+        member->pss_asked = sbx_pss_add(meter->pss, member->memory_pid,
+                                        parent != NULL ? parent->memory_pid : 0) != NULL;
+    }
+}
+
+static void add_rss(struct sbx_member *member, struct pss *pss)
+{
+    member->pss_bytes = member->rss_bytes + known_or(member->swap_bytes, 0);
+    pss->total_bytes += member->pss_bytes;
+    pss->anon_bytes += member->rss_bytes;
+    pss->exact = false;
+}
+
+static void add_entry(struct sbx_member *member, const struct sbx_pss_entry *entry,
+                      struct pss *pss)
+{
+    if (entry->state == SBX_PSS_SHARED || entry->state == SBX_PSS_GONE) {
+        member->pss_bytes = 0;
+        return;
+    }
+    member->own_memory = member->own_memory || entry->differs;
+    if (entry->state != SBX_PSS_DONE) {
+        add_rss(member, pss);
+        return;
+    }
+    uint64_t swap = known_or(entry->swap_bytes, known_or(member->swap_bytes, 0));
+    member->pss_bytes = entry->pss_bytes + swap;
+    pss->total_bytes += member->pss_bytes;
+    pss->swap_bytes += swap;
+    pss->anon_bytes += entry->anon_bytes;
+}
+
+static void add_answers(struct sbx_meter *meter, struct sbx_tree *tree, uint64_t now_us,
+                        struct sbx_sample *sample, struct pss *pss)
+{
+    size_t next = 0;
+    bool hung = false;
+    memset(&sample->memory_culprit, 0, sizeof sample->memory_culprit);
+    for (size_t i = 0; i < sbx_tree_count(tree); i++) {
+        struct sbx_member *member = sbx_tree_member(tree, i);
+        if (sbx_member_ended(member) || member->rss_bytes == 0) {
+            continue;
+        }
+        if (!member->pss_asked) {
+            add_rss(member, pss);
+        } else {
+            const struct sbx_pss_entry *entry = sbx_pss_entry_at(meter->pss, next++);
+            if (entry->state == SBX_PSS_PENDING && !hung) {
+                hung = true;
+                member->pss_retry_us = now_us + PSS_RETRY_US;
+            }
+            add_entry(member, entry, pss);
+        }
+        offer(&sample->memory_culprit, member, member->pss_bytes);
+    }
+}
+
+static void note_pss(struct sbx_meter *meter, const struct pss *pss,
+                     struct sbx_sample *sample)
+{
+    struct sbx_usage *usage = meter->usage;
+    sample->memory_bytes = pss->total_bytes;
+    if (pss->total_bytes > sample->memory_bound_bytes) {
+        sample->memory_bound_bytes = pss->total_bytes; /* they have grown meanwhile */
+    }
+    if (usage->memory_peak_bytes == SBX_UNKNOWN ||
+        pss->total_bytes > usage->memory_peak_bytes) {
+        usage->memory_peak_bytes = pss->total_bytes;
+        usage->memory_peak_at_us = sample->elapsed_us;
+    }
+    raise_to(&usage->memory_anon_peak_bytes, pss->anon_bytes);
+    raise_to(&usage->swap_peak_bytes, meter->swap_on ? pss->swap_bytes : 0);
+    enum sbx_memory_method method = pss->exact ? SBX_MEMORY_PSS : SBX_MEMORY_RSS;
+    if (method > usage->memory_method) {
+        usage->memory_method = method;
+    }
+}
+
+/* For the limit, whoever cannot be read in time counts with RSS: a limit is held. For a
+ * peak alone there is another time. */
+static void read_pss(struct sbx_meter *meter, struct sbx_tree *tree, bool for_limit,
+                     struct sbx_sample *sample)
+{
+    uint64_t now = sbx_clock_us();
+    request_pss(meter, tree, now);
+    int r = sbx_pss_read(meter->pss, for_limit ? PSS_WAIT_LIMIT_US : PSS_WAIT_PEAK_US);
+    struct pss pss = {.exact = true};
+    struct sbx_sample measured = *sample;
+    add_answers(meter, tree, now, &measured, &pss);
+    if (r < 0) {
+        meter->peak_retry_us = sample->elapsed_us + PSS_RETRY_US;
+    }
+    if (r == 0 || for_limit) {
+        note_pss(meter, &pss, &measured);
+        *sample = measured;
+    }
+}
+
+static bool exceeds(uint64_t bound, uint64_t past)
+{
+    return bound > past + past / PEAK_STEP + PEAK_STEP_BYTES;
+}
+
+static uint64_t cpu_of(const struct sbx_meter *meter, const struct sums *sums)
+{
+    return sums->user_us + sums->system_us + meter->reaped_user_us +
+           meter->reaped_system_us;
+}
+
+static bool promises_peak(const struct sbx_meter *meter, const struct sums *sums,
+                          const struct sbx_sample *sample)
+{
+    uint64_t peak = meter->usage->memory_peak_bytes;
+    uint64_t bound = sample->memory_bound_bytes;
+    if (sample->elapsed_us < PSS_FIRST_US || sample->elapsed_us < meter->peak_retry_us) {
+        return false;
+    }
+    if (peak == SBX_UNKNOWN) {
+        return true;
+    }
+    bool grows = exceeds(bound, meter->read_bound_bytes);
+    bool works = cpu_of(meter, sums) != meter->read_cpu_us;
+    uint64_t share = grows ? PSS_SHARE : PSS_CALM_SHARE;
+    return exceeds(bound, peak) && (grows || works) &&
+           sbx_pss_cost_us(meter->pss) <= PSS_CREDIT_US + sample->elapsed_us / share;
+}
+
+static void take_memory(struct sbx_meter *meter, struct sbx_tree *tree,
+                        const struct sums *sums, struct sbx_sample *sample)
+{
+    sample->memory_bound_bytes = sums->rss_bytes + sums->swap_bytes;
+    sample->memory_bytes = SBX_UNKNOWN;
+    if (sample->processes == 0 && sums->rss_bytes == 0) {
+        sample->memory_bytes = 0;
+        return;
+    }
+    uint64_t limit = meter->limits.memory_bytes;
+    bool for_limit = limit != 0 && sample->memory_bound_bytes > limit;
+    if (for_limit || promises_peak(meter, sums, sample)) {
+        meter->read_bound_bytes = sample->memory_bound_bytes;
+        meter->read_cpu_us = cpu_of(meter, sums);
+        read_pss(meter, tree, for_limit, sample);
+    }
+}
+
+/* --- the sample --- */
+
+int sbx_meter_sample(struct sbx_meter *meter, struct sbx_tree *tree, uint64_t elapsed_us,
+                     struct sbx_sample *ret_sample, struct sbx_error *err)
+{
+    struct sbx_tree_hooks hooks = {.vanished = note_vanished, .context = meter};
+    int r = sbx_tree_walk(tree, &hooks, err);
+    if (r < 0) {
+        return r;
+    }
+    read_statuses(meter, tree);
+    sbx_wrapper_mark(tree, meter->proc_fd);
+    struct sbx_sample sample = {.elapsed_us = elapsed_us};
+    struct sums sums = {0};
+    for (size_t i = 0; i < sbx_tree_count(tree); i++) {
+        add_member(&sums, &sample, sbx_tree_member(tree, i));
+    }
+    sample.processes = sums.processes;
+    sample.threads = sums.threads;
+    take_memory(meter, tree, &sums, &sample);
+    take_cpu(meter, &sums);
+    sample.cpu_us = meter->usage->cpu_us;
+    if (meter->limits.processes_count != 0 &&
+        sums.processes > meter->limits.processes_count) {
+        find_most_children(tree, &sample);
+    }
+    struct sbx_usage *usage = meter->usage;
+    raise_to(&usage->processes_peak, sums.processes);
+    raise_to(&usage->threads_peak, sums.threads);
+    usage->processes_total = sbx_tree_total_count(tree) + meter->unseen_count;
+    usage->processes_method = SBX_METHOD_SAMPLED;
+    *ret_sample = sample;
+    return 0;
+}
+
+void sbx_meter_finish(struct sbx_meter *meter, struct sbx_tree *tree, bool all_reaped)
+{
+    struct sbx_usage *usage = meter->usage;
+    usage->processes_total = sbx_tree_total_count(tree) + meter->unseen_count;
+    usage->processes_method = SBX_METHOD_SAMPLED;
+    if (!all_reaped) {
+        usage->cpu_complete = false; /* what is left goes on using it */
+        return;
+    }
+    /* Everybody was waited for, by us or by somebody that we waited for: the kernel's own
+     * count. */
+    uint64_t total = meter->reaped_user_us + meter->reaped_system_us + meter->lost_cpu_us;
+    if (!usage->cpu_complete && usage->cpu_us != SBX_UNKNOWN && usage->cpu_us > total) {
+        return; /* some ended unseen since the last sample, and that one saw more */
+    }
+    usage->cpu_user_us = meter->reaped_user_us;
+    usage->cpu_system_us = meter->reaped_system_us;
+    usage->cpu_us = total;
+    usage->cpu_method = SBX_METHOD_RUSAGE;
+}

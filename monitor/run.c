@@ -1,0 +1,244 @@
+/*
+ * run.c - one run from specification to published report: check, guard and monitor,
+ * publishing. What guard and monitor share lies in one anonymous mapping, so that nothing
+ * has to be copied between them and nothing is lost with either.
+ */
+#include "monitor/record.h"
+#include "monitor/report.h"
+#include "monitor/spec.h"
+#include "monitor/watch.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "reaper/guard.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* In memory that guard and monitor share. */
+struct shared {
+    struct sbx_pair pair;
+    struct sbx_record record;
+    struct sbx_error
+        publish_error; /* code 0: none, or the report is where it should be */
+    struct sbx_pss_area pss;
+    char text[SBX_REPORT_SIZE]; /* touched only when the report is made */
+};
+
+struct run {
+    const struct sbx_spec *spec;
+    struct shared *shared;
+};
+
+/* --- publishing --- */
+
+/* With the patience of a report that goes to stderr: a command may have filled that pipe,
+ * and whoever should read it may wait for us. */
+static void say(const struct sbx_spec *spec, const struct sbx_record *record)
+{
+    char path[] = "-";
+    struct sbx_spec to_stderr = {.report_path = path, .report_directory_fd = -1};
+    char line[SBX_REPORT_LINE_SIZE + 1];
+    (void)sbx_report_line(spec, record, line);
+    size_t length = strlen(line);
+    if (length == 0) {
+        return;
+    }
+    line[length++] = '\n';
+    (void)sbx_report_publish(&to_stderr, line, length, NULL);
+}
+
+static int publish_record(const struct sbx_spec *spec, const struct sbx_record *record,
+                          char *text, struct sbx_error *err)
+{
+    say(spec, record);
+    if (spec->report_path == NULL) {
+        return 0;
+    }
+    ssize_t length = sbx_report_format(spec, record, text, SBX_REPORT_SIZE);
+    if (length < 0) {
+        return sbx_error_set(err, (int)-length, SBX_STAGE_REPORT,
+                             "the report does not fit into its buffer");
+    }
+    return sbx_report_publish(spec, text, (size_t)length, err);
+}
+
+static void publish(void *context)
+{
+    struct run *run = context;
+    struct shared *shared = run->shared;
+    struct sbx_error error = {0};
+    if (publish_record(run->spec, &shared->record, shared->text, &error) < 0) {
+        shared->publish_error = error;
+    }
+}
+
+static int status(void *context)
+{
+    struct run *run = context;
+    if (run->shared->publish_error.code != 0) {
+        return SBX_STATUS_FAILED;
+    }
+    return sbx_report_status(run->spec, &run->shared->record);
+}
+
+/* --- the other hooks --- */
+
+static int monitor(const struct sbx_pair_link *link, void *context)
+{
+    struct run *run = context;
+    (void)prctl(PR_SET_NAME, "sbx-monitor", 0, 0, 0);
+    sbx_watch_run(run->spec, &run->shared->record, &run->shared->pss, link);
+    sbx_pair_finish(link, publish, context);
+    return 0;
+}
+
+static void reader(int socket, void *context)
+{
+    struct run *run = context;
+    sbx_pss_serve(&run->shared->pss, socket);
+}
+
+static void lost(struct sbx_pair *pair, void *context)
+{
+    struct run *run = context;
+    sbx_watch_lost(run->spec, &run->shared->record, pair);
+}
+
+static void fail(struct sbx_record *record, const struct sbx_error *err)
+{
+    record->outcome = SBX_OUTCOME_LAUNCH_FAILED;
+    record->failed_status = SBX_STATUS_FAILED;
+    record->error = *err;
+    record->termination.proof = SBX_PROOF_NO_CHILDREN;
+    record->finished_real_us = sbx_clock_real_us();
+}
+
+static void failed(const struct sbx_error *err, void *context)
+{
+    struct run *run = context;
+    fail(&run->shared->record, err);
+}
+
+/* --- entry --- */
+
+/* 128 random bits; when those cannot be had, pid and time make it unique on this host. */
+static void make_run_id(char id[static SBX_RUN_ID_SIZE])
+{
+    unsigned char bytes[16];
+    if (getrandom(bytes, sizeof bytes, GRND_NONBLOCK) == (ssize_t)sizeof bytes) {
+        for (size_t i = 0; i < sizeof bytes; i++) {
+            (void)snprintf(id + 2 * i, 3, "%02x", bytes[i]);
+        }
+        return;
+    }
+    (void)snprintf(id, SBX_RUN_ID_SIZE, "%llx-%x",
+                   (unsigned long long)sbx_clock_real_us(), (unsigned)getpid());
+}
+
+static void start_record(struct sbx_record *record)
+{
+    sbx_record_init(record);
+    make_run_id(record->run_id);
+    record->started_real_us = sbx_clock_real_us();
+}
+
+static int check(const struct sbx_spec *spec, struct sbx_error *err)
+{
+    if (spec->argv == NULL) {
+        return sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS, "no command was given");
+    }
+    int r = sbx_ceiling_check(spec->ceilings, getuid(), err);
+    if (r < 0) {
+        return r;
+    }
+    return spec->report_path != NULL ? sbx_report_check(spec, err) : 0;
+}
+
+static struct shared *map_shared(void)
+{
+    void *memory = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* Nothing ran. The report says so, where it can be written. */
+static int refuse(const struct sbx_spec *spec, const struct sbx_error *failure,
+                  struct shared *shared, struct sbx_error *err)
+{
+    fail(&shared->record, failure);
+    if (failure->stage == SBX_STAGE_REPORT) {
+        if (err != NULL) {
+            *err = *failure;
+        }
+        return -failure->code; /* there is no place for a report: that is the failure */
+    }
+    return publish_record(spec, &shared->record, shared->text, err);
+}
+
+int sbx_run_in_place(const struct sbx_spec *spec, int *ret_status, struct sbx_error *err)
+{
+    struct shared *shared = map_shared();
+    if (shared == NULL) {
+        *ret_status = SBX_STATUS_FAILED;
+        return sbx_error_set(err, ENOMEM, SBX_STAGE_LAUNCH, "no memory for a run");
+    }
+    start_record(&shared->record);
+    struct run run = {.spec = spec, .shared = shared};
+    struct sbx_error failure = {0};
+    int r = check(spec, &failure);
+    if (r < 0) {
+        *ret_status = SBX_STATUS_FAILED;
+        r = refuse(spec, &failure, shared, err);
+        (void)munmap(shared, sizeof *shared);
+        return r;
+    }
+    struct sbx_guard_hooks hooks = {.monitor = monitor,
+                                    .reader = reader,
+                                    .lost = lost,
+                                    .publish = publish,
+                                    .status = status,
+                                    .failed = failed,
+                                    .context = &run};
+    *ret_status = sbx_guard_run(&shared->pair, &hooks, spec->die_with_parent);
+    failure = shared->publish_error;
+    (void)munmap(shared, sizeof *shared);
+    if (failure.code == 0) {
+        return 0;
+    }
+    if (err != NULL) {
+        *err = failure;
+    }
+    return -failure.code;
+}
+
+int sbx_report_failure(const struct sbx_spec *spec, const struct sbx_error *failure,
+                       struct sbx_error *err)
+{
+    if (spec->report_path == NULL) {
+        return 0;
+    }
+    struct shared *shared = map_shared();
+    if (shared == NULL) {
+        return sbx_error_set(err, ENOMEM, SBX_STAGE_REPORT, "no memory for a report");
+    }
+    start_record(&shared->record);
+    fail(&shared->record, failure);
+    int r = 0;
+    ssize_t length =
+        sbx_report_format(spec, &shared->record, shared->text, SBX_REPORT_SIZE);
+    if (length < 0) {
+        r = sbx_error_set(err, (int)-length, SBX_STAGE_REPORT,
+                          "the report does not fit into its buffer");
+    } else {
+        r = sbx_report_publish(spec, shared->text, (size_t)length, err);
+    }
+    (void)munmap(shared, sizeof *shared);
+    return r;
+}

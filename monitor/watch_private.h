@@ -1,0 +1,87 @@
+/*
+ * watch_private.h - one run as its monitor sees it, shared by the files that make up the
+ * monitor process: watch.c (from nothing to a running leader, and the record at the end),
+ * events.c (what the loop calls) and ending.c (verdicts, steps, reaping).
+ */
+#ifndef SBX_MONITOR_WATCH_PRIVATE_H
+#define SBX_MONITOR_WATCH_PRIVATE_H
+
+#include "monitor/judge.h"
+#include "monitor/loop.h"
+#include "monitor/meter.h"
+#include "monitor/record.h"
+#include "monitor/spec.h"
+#include "reaper/guard.h"
+#include "reaper/terminate.h"
+#include "reaper/tree.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct sbx_watch {
+    const struct sbx_spec *spec;
+    struct sbx_record *record;
+    const struct sbx_pair_link *link;
+    int proc_fd;
+    int signals;
+    struct sbx_tree *tree;
+    struct sbx_pss_area *pss_area; /* shared with the reader */
+    struct sbx_pss *pss;
+    struct sbx_meter meter;
+    struct sbx_terminate terminate;
+    struct sbx_loop *loop;
+    struct sbx_source *on_signals;
+    struct sbx_source *on_socket;
+    struct sbx_source *on_guard;
+    struct sbx_source *on_sample;
+    struct sbx_source *on_wall;
+    struct sbx_source *on_phase;
+
+    pid_t leader;
+    bool own_group;
+    bool leader_ended;
+    uint64_t leader_cpu_us; /* its own, read before it was reaped */
+    uint64_t launched_us;
+    uint64_t ending_us; /* first signal, or the leader's end; 0: neither yet */
+    struct sbx_sample last;
+    uint64_t last_at_us; /* 0: no sample yet */
+    unsigned cpus;
+    unsigned warned; /* bits of reasons whose limit was called near */
+    int unmeasured;  /* samples that failed in a row */
+};
+
+/* Microseconds since the launch. */
+uint64_t sbx_watch_elapsed_us(const struct sbx_watch *watch);
+
+/* --- ending.c --- */
+
+/* Reaps everybody who has ended, and carries out what follows from that. */
+void sbx_watch_reap(struct sbx_watch *watch);
+
+/* The first breach of a run that is still judged begins its end; later ones are ignored.
+ */
+void sbx_watch_breach(struct sbx_watch *watch, const struct sbx_breach *breach);
+void sbx_watch_breach_plain(struct sbx_watch *watch, enum sbx_reason reason);
+
+/* Somebody asks for the end by a signal; the second time without grace. */
+void sbx_watch_cancel(struct sbx_watch *watch, int signal_number);
+
+/* The deadline of a phase may have passed. */
+void sbx_watch_phase_over(struct sbx_watch *watch);
+
+/* Tells the guard by when the run should be over. */
+void sbx_watch_set_overdue(struct sbx_watch *watch);
+
+/* SIGKILL until the tree is proved empty, or survivors are named. */
+void sbx_watch_sweep(struct sbx_watch *watch);
+
+/* --- events.c --- callbacks of the loop; each takes the struct sbx_watch --- */
+void sbx_watch_on_sample(void *context);
+void sbx_watch_on_deadline(void *context);
+void sbx_watch_on_phase(void *context);
+void sbx_watch_on_signals(void *context);
+void sbx_watch_on_messages(void *context);
+void sbx_watch_on_guard_lost(void *context);
+
+#endif
