@@ -1,0 +1,302 @@
+/*
+ * test_documents.c - the option table, `sbx-watch --help`, the manual page and the README
+ * name the same options, with the same letters and arguments, and none that does not
+ * exist.
+ *
+ * How an option is written: in the help at the start of a line; in the manual on a line
+ * of its own in the section OPTIONS; in the README in the first column of the option
+ * table. Changed copies of each text prove that the comparison notices.
+ */
+#include "tests/fixture.h"
+
+#include <sbx/sbx.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT_SIZE (256 * 1024)
+#define HEAD_SIZE 128
+#define SOURCE SBX_TEST_DATA "/../../"
+
+/* Not in the table: the front itself answers these. */
+static const struct sbx_option own[] = {{"help", 'h', NULL, "", ""},
+                                        {"version", 'V', NULL, "", ""}};
+#define OWN_COUNT (sizeof own / sizeof own[0])
+
+/* Option I, the two of the front included; NULL behind the last. */
+static const struct sbx_option *option_at(size_t i)
+{
+    size_t count = 0;
+    const struct sbx_option *table = sbx_options(&count);
+    if (i < count) {
+        return &table[i];
+    }
+    return i - count < OWN_COUNT ? &own[i - count] : NULL;
+}
+
+/* How one kind of document writes an option. */
+struct document {
+    const char *name;
+    void (*head)(const struct sbx_option *option, char head[static HEAD_SIZE]);
+    /* Whether a line, that stands at `line` in the text, is about an option. */
+    bool (*concerns)(const char *text, const char *line);
+    char after; /* what may follow a head, besides the end of the line */
+};
+
+static void help_head(const struct sbx_option *option, char head[static HEAD_SIZE])
+{
+    char letter[8] = "    ";
+    if (option->letter != 0) {
+        (void)snprintf(letter, sizeof letter, "-%c, ", option->letter);
+    }
+    (void)snprintf(head, HEAD_SIZE, "  %s--%s%s%s", letter, option->name,
+                   option->value != NULL ? " " : "",
+                   option->value != NULL ? option->value : "");
+}
+
+static bool help_concerns(const char *text, const char *line)
+{
+    (void)text;
+    const char *word = line + strspn(line, " ");
+    return word != line && *word == '-';
+}
+
+static void manual_head(const struct sbx_option *option, char head[static HEAD_SIZE])
+{
+    char letter[16] = "";
+    if (option->letter != 0) {
+        (void)snprintf(letter, sizeof letter, "*-%c*, ", option->letter);
+    }
+    (void)snprintf(head, HEAD_SIZE, "%s*--%s*%s%s%s", letter, option->name,
+                   option->value != NULL ? " _" : "",
+                   option->value != NULL ? option->value : "",
+                   option->value != NULL ? "_" : "");
+}
+
+static bool manual_concerns(const char *text, const char *line)
+{
+    const char *start = strstr(text, "\n# OPTIONS\n");
+    const char *end = start != NULL ? strstr(start + 1, "\n# ") : NULL;
+    return end != NULL && line > start && line < end && strncmp(line, "*-", 2) == 0;
+}
+
+/* As a cell of a table: the bar has a backslash. */
+static void readme_head(const struct sbx_option *option, char head[static HEAD_SIZE])
+{
+    char plain[HEAD_SIZE];
+    help_head(option, plain);
+    size_t used = (size_t)snprintf(head, HEAD_SIZE, "| `");
+    for (const char *from = plain + strspn(plain, " "); *from != '\0'; from++) {
+        if (*from == '|') {
+            head[used++] = '\\';
+        }
+        head[used++] = *from;
+        ck_assert_uint_lt(used, HEAD_SIZE - 4);
+    }
+    (void)snprintf(head + used, HEAD_SIZE - used, "` |");
+}
+
+static bool readme_concerns(const char *text, const char *line)
+{
+    const char *start = strstr(text, "\n| option |");
+    const char *end = start != NULL ? strstr(start, "\n\n") : NULL;
+    return end != NULL && line > start && line < end && strncmp(line, "| `-", 4) == 0;
+}
+
+static const struct document help = {"--help", help_head, help_concerns, ' '};
+static const struct document manual = {"the manual", manual_head, manual_concerns, '\n'};
+static const struct document readme = {"README.md", readme_head, readme_concerns, ' '};
+
+static bool begins_with_head(const char *line, const char *head, char after)
+{
+    size_t length = strlen(head);
+    return strncmp(line, head, length) == 0 &&
+           (line[length] == after || line[length] == '\n');
+}
+
+static const char *next_line(const char *line)
+{
+    const char *end = strchr(line, '\n');
+    return end != NULL && end[1] != '\0' ? end + 1 : NULL;
+}
+
+/* Lines about this option. */
+static unsigned count_lines(const struct document *document, const char *text,
+                            const struct sbx_option *option)
+{
+    char head[HEAD_SIZE];
+    unsigned found = 0;
+    document->head(option, head);
+    for (const char *line = text; line != NULL; line = next_line(line)) {
+        found += document->concerns(text, line) &&
+                 begins_with_head(line, head, document->after);
+    }
+    return found;
+}
+
+static bool is_known(const struct document *document, const char *line)
+{
+    char head[HEAD_SIZE];
+    for (size_t i = 0; option_at(i) != NULL; i++) {
+        document->head(option_at(i), head);
+        if (begins_with_head(line, head, document->after)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Says what is wrong, if anything: "" when the document agrees with the table. */
+static const char *compare(const struct document *document, const char *text)
+{
+    static char complaint[512];
+    char head[HEAD_SIZE];
+    complaint[0] = '\0';
+    for (size_t i = 0; option_at(i) != NULL; i++) {
+        unsigned found = count_lines(document, text, option_at(i));
+        document->head(option_at(i), head);
+        if (found != 1) {
+            (void)snprintf(complaint, sizeof complaint, "%s has %u lines '%s'",
+                           document->name, found, head);
+            return complaint;
+        }
+    }
+    for (const char *line = text; line != NULL; line = next_line(line)) {
+        if (document->concerns(text, line) && !is_known(document, line)) {
+            (void)snprintf(complaint, sizeof complaint,
+                           "%s has a line that the table lacks: %.*s", document->name,
+                           (int)strcspn(line, "\n"), line);
+            return complaint;
+        }
+    }
+    return complaint;
+}
+
+static void read_stream(FILE *stream, const char *name, char text[static TEXT_SIZE])
+{
+    ck_assert_msg(stream != NULL, "cannot open %s", name);
+    size_t length = fread(text, 1, TEXT_SIZE - 1, stream);
+    ck_assert_uint_gt(length, 0);
+    ck_assert_uint_lt(length, TEXT_SIZE - 1);
+    text[length] = '\0';
+}
+
+static void read_source(const char *name, char text[static TEXT_SIZE])
+{
+    FILE *stream = fopen(name, "re");
+    read_stream(stream, name, text);
+    ck_assert_int_eq(fclose(stream), 0);
+}
+
+static void read_help(char text[static TEXT_SIZE])
+{
+    char command[SBX_FIXTURE_PATH_SIZE];
+    (void)snprintf(command, sizeof command, "'%s' --help", sbx_fixture_watch());
+    FILE *stream = popen(command, "re");
+    read_stream(stream, command, text);
+    ck_assert_int_eq(pclose(stream), 0);
+}
+
+/* The text agrees; without any one of its lines about an option, or with one that is
+ * renamed, it does not. */
+static void check_document(const struct document *document, const char *text)
+{
+    ck_assert_str_eq(compare(document, text), "");
+    char *changed = malloc(TEXT_SIZE);
+    ck_assert_ptr_nonnull(changed);
+    unsigned lines = 0;
+    for (const char *line = text; line != NULL; line = next_line(line)) {
+        if (!document->concerns(text, line)) {
+            continue;
+        }
+        lines++;
+        size_t before = (size_t)(line - text);
+        const char *rest = next_line(line);
+        memcpy(changed, text, before);
+        (void)strcpy(changed + before, rest != NULL ? rest : "");
+        ck_assert_msg(compare(document, changed)[0] != '\0', "unnoticed: lacks '%.*s'",
+                      (int)strcspn(line, "\n"), line);
+        (void)strcpy(changed, text);
+        /* One line more, with a name that no option has. */
+        char extra[HEAD_SIZE];
+        const struct sbx_option none = {"no-such-option", 0, "DUR", "", ""};
+        document->head(&none, extra);
+        (void)snprintf(changed + before, TEXT_SIZE - before, "%s\n%s", extra,
+                       text + before);
+        ck_assert_msg(compare(document, changed)[0] != '\0', "unnoticed: '%s'", extra);
+    }
+    ck_assert_uint_ge(lines, OWN_COUNT + 1);
+    free(changed);
+}
+
+static char text[TEXT_SIZE];
+
+START_TEST(test_help)
+{
+    read_help(text);
+    check_document(&help, text);
+}
+END_TEST
+
+/* Wrapped, and aligned: nothing starts between the names and the column of the texts. */
+START_TEST(test_help_layout)
+{
+    read_help(text);
+    for (const char *line = text; line != NULL; line = next_line(line)) {
+        size_t length = strcspn(line, "\n");
+        ck_assert_msg(length <= 80, "%zu columns: %.*s", length, (int)length, line);
+        ck_assert_msg(length == 0 || line[length - 1] != ' ', "blank at the end: %.*s",
+                      (int)length, line);
+        size_t indent = strspn(line, " ");
+        ck_assert_msg(indent == 0 || indent == 2 || indent == 6 || indent == 32,
+                      "indented by %zu: %.*s", indent, (int)length, line);
+    }
+}
+END_TEST
+
+START_TEST(test_manual)
+{
+    read_source(SOURCE "docs/sbx-watch.1.scd", text);
+    check_document(&manual, text);
+}
+END_TEST
+
+/* Wherever the manual names an option of ours in bold, there is one. */
+START_TEST(test_manual_names)
+{
+    read_source(SOURCE "docs/sbx-watch.1.scd", text);
+    unsigned names = 0;
+    for (const char *at = text; (at = strstr(at, "*--")) != NULL; at += 3) {
+        size_t length = strspn(at + 3, "abcdefghijklmnopqrstuvwxyz-");
+        bool known = length == 0; /* the end of the options */
+        const struct sbx_option *option = NULL;
+        for (size_t i = 0; !known && (option = option_at(i)) != NULL; i++) {
+            known = strlen(option->name) == length &&
+                    strncmp(option->name, at + 3, length) == 0;
+        }
+        ck_assert_msg(known, "no such option: --%.*s", (int)length, at + 3);
+        names++;
+    }
+    ck_assert_uint_gt(names, OWN_COUNT);
+}
+END_TEST
+
+START_TEST(test_readme)
+{
+    read_source(SOURCE "README.md", text);
+    check_document(&readme, text);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("documents");
+    TCase *documents = sbx_fixture_case(suite, "documents", 60);
+    tcase_add_test(documents, test_help);
+    tcase_add_test(documents, test_help_layout);
+    tcase_add_test(documents, test_manual);
+    tcase_add_test(documents, test_manual_names);
+    tcase_add_test(documents, test_readme);
+    return sbx_fixture_run(suite);
+}

@@ -1,0 +1,489 @@
+/*
+ * test_options.c - what each option does to a specification, and that a wrong one does
+ * nothing but say why. The command line itself is in test_front.c.
+ */
+#include "monitor/spec.h"
+
+#include "tests/fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define FIELD(member) offsetof(struct sbx_spec, member)
+
+static struct sbx_spec *new_spec(void)
+{
+    struct sbx_spec *spec = sbx_spec_new();
+    ck_assert_ptr_nonnull(spec);
+    return spec;
+}
+
+static void set(struct sbx_spec *spec, const char *name, const char *value)
+{
+    struct sbx_error error = {0};
+    int result = sbx_spec_set(spec, name, value, &error);
+    ck_assert_msg(result == 0, "--%s %s: %s", name, value != NULL ? value : "",
+                  error.message);
+}
+
+START_TEST(test_table)
+{
+    size_t count = 0;
+    const struct sbx_option *options = sbx_options(&count);
+    ck_assert_uint_gt(count, 0);
+    for (size_t i = 0; i < count; i++) {
+        const struct sbx_option *option = &options[i];
+        ck_assert_str_ne(option->name, "help");
+        ck_assert_str_ne(option->name, "version");
+        ck_assert_int_ne(option->letter, 'h');
+        ck_assert_int_ne(option->letter, 'V');
+        ck_assert_msg(option->name[0] != '-' && strpbrk(option->name, "=_ ") == NULL,
+                      "name '%s'", option->name);
+        ck_assert_ptr_null(strchr(option->help, '\n'));
+        ck_assert_str_ne(option->help, "");
+        for (size_t k = 0; k < i; k++) {
+            ck_assert_str_ne(options[k].name, option->name);
+            ck_assert_msg(option->letter == 0 || options[k].letter != option->letter,
+                          "letter %c twice", option->letter);
+            /* Neighbours: a heading does not come back after another one. */
+            ck_assert_msg(strcmp(options[k].group, option->group) != 0 ||
+                              strcmp(options[i - 1].group, option->group) == 0,
+                          "heading '%s' twice", option->group);
+        }
+    }
+}
+END_TEST
+
+START_TEST(test_defaults)
+{
+    struct sbx_spec *spec = new_spec();
+    ck_assert_ptr_null(spec->argv);
+    ck_assert_uint_eq(spec->limits.wall_us, 0);
+    ck_assert_uint_eq(spec->limits.cpu_us, 0);
+    ck_assert_uint_eq(spec->limits.memory_bytes, 0);
+    ck_assert_uint_eq(spec->limits.processes_count, 0);
+    ck_assert_uint_eq(spec->limits.threads_count, 0);
+    ck_assert_uint_eq(spec->warn_percent, 90);
+    ck_assert_int_eq(spec->signal, SIGTERM);
+    ck_assert_uint_eq(spec->grace_us, 2000000);
+    ck_assert(!spec->grace_asked);
+    ck_assert_uint_eq(spec->linger_us, 0);
+    ck_assert_int_eq(spec->strays, SBX_STRAYS_KILL);
+    ck_assert_int_eq(spec->backend, SBX_BACKEND_AUTO);
+    ck_assert(!spec->require_complete);
+    ck_assert_uint_eq(spec->interval_us, 250000);
+    ck_assert_ptr_null(spec->report_path);
+    ck_assert_int_eq(spec->report_directory_fd, -1);
+    ck_assert_int_eq(spec->breach_status, 124);
+    for (size_t i = 0; i < SBX_CEILING_COUNT; i++) {
+        ck_assert(!spec->ceilings[i].asked);
+    }
+    sbx_spec_free(spec);
+    sbx_spec_free(NULL);
+}
+END_TEST
+
+struct number_row {
+    const char *name;
+    const char *value;
+    size_t field;
+    uint64_t wanted;
+};
+
+static const struct number_row numbers[] = {
+    {"wall", "5", FIELD(limits.wall_us), 5000000},
+    {"wall", "1us", FIELD(limits.wall_us), 1},
+    {"wall", "9223372036854775807us", FIELD(limits.wall_us), INT64_MAX},
+    {"cpu", "1.5m", FIELD(limits.cpu_us), 90000000},
+    {"memory", "200M", FIELD(limits.memory_bytes), 209715200},
+    {"memory", "1.1G", FIELD(limits.memory_bytes), 1181116006},
+    {"processes", "20", FIELD(limits.processes_count), 20},
+    {"threads", "1", FIELD(limits.threads_count), 1},
+    {"warn", "1", FIELD(warn_percent), 1},
+    {"warn", "100", FIELD(warn_percent), 100},
+    {"grace", "0", FIELD(grace_us), 0},
+    {"grace", "1.5s", FIELD(grace_us), 1500000},
+    {"linger", "0", FIELD(linger_us), 0},
+    {"linger", "500ms", FIELD(linger_us), 500000},
+    {"interval", "1ms", FIELD(interval_us), 1000},
+    {"interval", "1s", FIELD(interval_us), 1000000},
+};
+
+START_TEST(test_number)
+{
+    const struct number_row *row = &numbers[_i];
+    struct sbx_spec *spec = new_spec();
+    set(spec, row->name, row->value);
+    uint64_t got = 0;
+    memcpy(&got, (const char *)spec + row->field, sizeof got);
+    ck_assert_uint_eq(got, row->wanted);
+    ck_assert_int_eq(spec->grace_asked, strcmp(row->name, "grace") == 0);
+    sbx_spec_free(spec);
+}
+END_TEST
+
+START_TEST(test_last_one_wins)
+{
+    struct sbx_spec *spec = new_spec();
+    set(spec, "wall", "5");
+    set(spec, "wall", "7");
+    ck_assert_uint_eq(spec->limits.wall_us, 7000000);
+    set(spec, "strays", "keep");
+    ck_assert_int_eq(spec->strays, SBX_STRAYS_KEEP);
+    set(spec, "strays", "wait");
+    ck_assert_int_eq(spec->strays, SBX_STRAYS_WAIT);
+    set(spec, "strays", "kill");
+    ck_assert_int_eq(spec->strays, SBX_STRAYS_KILL);
+    sbx_spec_free(spec);
+}
+END_TEST
+
+START_TEST(test_words_and_flags)
+{
+    struct sbx_spec *spec = new_spec();
+    set(spec, "backend", "proc");
+    ck_assert_int_eq(spec->backend, SBX_BACKEND_PROC);
+    set(spec, "backend", "auto");
+    ck_assert_int_eq(spec->backend, SBX_BACKEND_AUTO);
+    set(spec, "require", "complete");
+    ck_assert(spec->require_complete);
+    ck_assert(!spec->quiet);
+    set(spec, "quiet", NULL);
+    ck_assert(spec->quiet);
+    ck_assert(!spec->die_with_parent);
+    set(spec, "die-with-parent", NULL);
+    ck_assert(spec->die_with_parent);
+    ck_assert(!spec->preserve_status);
+    set(spec, "preserve-status", NULL);
+    ck_assert(spec->preserve_status);
+    set(spec, "breach-status", "255");
+    ck_assert_int_eq(spec->breach_status, 255);
+    set(spec, "breach-status", "1");
+    ck_assert_int_eq(spec->breach_status, 1);
+    set(spec, "signal", "INT");
+    ck_assert_int_eq(spec->signal, SIGINT);
+    set(spec, "signal", "kill");
+    ck_assert_int_eq(spec->signal, SIGKILL);
+    set(spec, "signal", "RTMIN+1");
+    ck_assert_int_eq(spec->signal, SIGRTMIN + 1);
+    sbx_spec_free(spec);
+}
+END_TEST
+
+START_TEST(test_ceilings_add_up)
+{
+    struct sbx_spec *spec = new_spec();
+    set(spec, "rlimit", "nofile=64");
+    set(spec, "rlimit", "core=0");
+    set(spec, "rlimit", "nofile=32:64");
+    size_t asked = 0;
+    for (size_t i = 0; i < SBX_CEILING_COUNT; i++) {
+        asked += spec->ceilings[i].asked ? 1 : 0;
+        if (strcmp(sbx_ceiling_kinds[i].name, "nofile") == 0) {
+            ck_assert_uint_eq(spec->ceilings[i].soft, 32);
+            ck_assert_uint_eq(spec->ceilings[i].hard, 64);
+        }
+    }
+    ck_assert_uint_eq(asked, 2);
+    sbx_spec_free(spec);
+}
+END_TEST
+
+struct bad_row {
+    const char *name;
+    const char *value; /* NULL: none given */
+    int result;
+    const char *says; /* a part of the message beside the option's name */
+};
+
+static const struct bad_row bad[] = {
+    {"wall", "0", -ERANGE, "'0' is out of range (accepted: digits"},
+    {"wall", "0s", -ERANGE, "above 0"},
+    {"wall", "0.0", -ERANGE, "above 0"},
+    {"wall", "5x", -EINVAL, "'5x' is not a duration (accepted: digits"},
+    {"wall", "", -EINVAL, "'' is not a duration"},
+    {"wall", "-1", -EINVAL, "'-1' is not a duration"},
+    {"wall", "1e30", -EINVAL, "'1e30' is not a duration"},
+    {"wall", "0,5", -EINVAL, "'0,5' is not a duration"},
+    {"wall", "5s garbage", -EINVAL, "'5s garbage' is not a duration"},
+    {"wall", "5\n", -EINVAL, "'5\\x0A' is not a duration"},
+    {"wall", "99999999999999999999", -ERANGE, "'99999999999999999999' is out of range"},
+    {"wall", "9223372036854775808us", -ERANGE, "out of range"},
+    {"wall", NULL, -EINVAL, "needs a value (DUR)"},
+    {"cpu", "0", -ERANGE, "above 0"},
+    {"cpu", "nan", -EINVAL, "'nan' is not a duration"},
+    {"memory", "0", -ERANGE, "above 0"},
+    {"memory", "0.0001K", -ERANGE, "above 0"},
+    {"memory", "512m", -EINVAL, "'512m' is not a size (accepted: digits"},
+    {"memory", "50%", -EINVAL, "'50%' is not a size"},
+    {"memory", "-1", -EINVAL, "'-1' is not a size"},
+    {"memory", "8388608T", -ERANGE, "out of range"},
+    {"processes", "0", -ERANGE, "above 0"},
+    {"processes", "1.5", -EINVAL, "'1.5' is not a number (accepted: digits only"},
+    {"processes", "unlimited", -EINVAL, "is not a number"},
+    {"threads", "0", -ERANGE, "above 0"},
+    {"threads", "0x10", -EINVAL, "'0x10' is not a number"},
+    {"warn", "0", -ERANGE, "1 to 100"},
+    {"warn", "101", -ERANGE, "1 to 100"},
+    {"warn", "90%", -EINVAL, "'90%' is not a number"},
+    {"rlimit", "nofile", -EINVAL, "nofile"},
+    {"rlimit", "nofile=-1", -EINVAL, "nofile=-1"},
+    {"rlimit", "nofiles=1", -EINVAL, "nofiles=1"},
+    {"rlimit", "nofile=64:32", -EINVAL, "nofile=64:32"},
+    {"signal", "STOP", -EINVAL, "would stop the processes"},
+    {"signal", "TSTP", -EINVAL, "would stop the processes"},
+    {"signal", "ttin", -EINVAL, "would stop the processes"},
+    {"signal", "SIGTTOU", -EINVAL, "would stop the processes"},
+    {"signal", "19", -EINVAL, "would stop the processes"},
+    {"signal", "0", -ERANGE, "'0' is not a signal (accepted: a name such as TERM"},
+    {"signal", "TERMINATE", -EINVAL, "'TERMINATE' is not a signal"},
+    {"grace", "-1", -EINVAL, "0 or more"},
+    {"grace", "soon", -EINVAL, "'soon' is not a duration"},
+    {"linger", "", -EINVAL, "0 or more"},
+    {"strays", "maybe", -EINVAL, "'maybe' is unknown (accepted: kill, wait, keep)"},
+    {"strays", "KILL", -EINVAL, "accepted: kill, wait, keep"},
+    {"strays", "kil", -EINVAL, "accepted: kill, wait, keep"},
+    {"backend", "cgroup2", -EINVAL, "'cgroup2' is unknown (accepted: auto, proc)"},
+    {"require", "best-effort", -EINVAL, "(accepted: complete)"},
+    {"interval", "0", -ERANGE, "at least 1ms"},
+    {"interval", "999us", -ERANGE, "at least 1ms"},
+    {"report", "", -EINVAL, "'' is not a file"},
+    {"report", NULL, -EINVAL, "needs a value (FILE)"},
+    {"keep-fd", "2", -ERANGE, "above 2"},
+    {"keep-fd", "3000000000", -ERANGE, "above 2"},
+    {"keep-fd", "4294967300", -ERANGE, "above 2"},
+    {"keep-fd", "-1", -EINVAL, "'-1' is not a number"},
+    {"keep-fd", "2000000000", -EBADF, "descriptor 2000000000 is not open"},
+    {"breach-status", "0", -ERANGE, "1 to 255"},
+    {"breach-status", "256", -ERANGE, "1 to 255"},
+    {"quiet", "yes", -EINVAL, "takes no value, 'yes' given"},
+    {"quiet", "", -EINVAL, "takes no value"},
+    {"die-with-parent", "1", -EINVAL, "takes no value"},
+    {"preserve-status", "1", -EINVAL, "takes no value"},
+};
+
+/* A specification in which every kind of field is other than the default. */
+static struct sbx_spec *filled_spec(void)
+{
+    static const char *const command[] = {"true", "x", NULL};
+    struct sbx_spec *spec = new_spec();
+    set(spec, "wall", "3");
+    set(spec, "memory", "3M");
+    set(spec, "grace", "3");
+    set(spec, "strays", "keep");
+    set(spec, "report", "relative/report");
+    set(spec, "rlimit", "nofile=33");
+    ck_assert_int_eq(sbx_spec_set_command(spec, command, NULL), 0);
+    return spec;
+}
+
+START_TEST(test_bad)
+{
+    const struct bad_row *row = &bad[_i];
+    struct sbx_spec *spec = filled_spec();
+    struct sbx_spec before;
+    memcpy(&before, spec, sizeof before);
+    struct sbx_error error = {0};
+    int result = sbx_spec_set(spec, row->name, row->value, &error);
+    ck_assert_msg(result == row->result, "%d, expected %d: %s", result, row->result,
+                  error.message);
+    ck_assert_int_eq(error.code, -result);
+    ck_assert_int_eq(error.stage, SBX_STAGE_OPTIONS);
+    char head[64];
+    (void)snprintf(head, sizeof head, "option --%s: ", row->name);
+    ck_assert_msg(strncmp(error.message, head, strlen(head)) == 0, "%s", error.message);
+    ck_assert_msg(strstr(error.message, row->says) != NULL, "'%s' lacks '%s'",
+                  error.message, row->says);
+    ck_assert_ptr_null(strchr(error.message, '\n'));
+    ck_assert_int_eq(sbx_spec_set(spec, row->name, row->value, NULL), row->result);
+    ck_assert_mem_eq(&before, spec, sizeof before);
+    ck_assert_str_eq(spec->report_path, "relative/report");
+    sbx_spec_free(spec);
+}
+END_TEST
+
+START_TEST(test_unknown)
+{
+    static const char *const names[] = {"",       "wal",  "walls", "WALL", "--wall",
+                                        "wall=5", "help", "pid",   "w"};
+    struct sbx_spec *spec = new_spec();
+    for (size_t i = 0; i < LENGTH(names); i++) {
+        struct sbx_error error = {0};
+        ck_assert_int_eq(sbx_spec_set(spec, names[i], "5", &error), -EINVAL);
+        char wanted[64];
+        (void)snprintf(wanted, sizeof wanted, "unknown option --%s", names[i]);
+        ck_assert_str_eq(error.message, wanted);
+    }
+    sbx_spec_free(spec);
+}
+END_TEST
+
+/* However long and odd a value is, the message is one line that still says what would
+ * have been right. */
+START_TEST(test_message_is_bounded)
+{
+    char value[20000];
+    memset(value, '\n', sizeof value - 1);
+    value[sizeof value - 1] = '\0';
+    struct sbx_spec *spec = new_spec();
+    struct sbx_error error = {0};
+    ck_assert_int_eq(sbx_spec_set(spec, "memory", value, &error), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(error.message, "\\x0A...' is not a size (accepted: "));
+    ck_assert_ptr_nonnull(strstr(error.message, "above 0)"));
+    ck_assert_ptr_null(strchr(error.message, '\n'));
+    ck_assert_int_eq(sbx_spec_set(spec, value, NULL, &error), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(error.message, "\\x0A..."));
+    sbx_spec_free(spec);
+}
+END_TEST
+
+static void expect_directory(int fd, const char *path)
+{
+    struct stat held;
+    struct stat wanted;
+    ck_assert_int_eq(fstat(fd, &held), 0);
+    ck_assert_int_eq(stat(path, &wanted), 0);
+    ck_assert_uint_eq(held.st_ino, wanted.st_ino);
+    ck_assert_uint_eq(held.st_dev, wanted.st_dev);
+}
+
+START_TEST(test_report_path)
+{
+    struct sbx_spec *spec = new_spec();
+    ck_assert_int_eq(chdir(sbx_fixture_dir()), 0);
+    set(spec, "report", "r.json");
+    ck_assert_int_eq(chdir("/"), 0);
+    ck_assert_str_eq(spec->report_path, "r.json");
+    ck_assert_int_gt(spec->report_directory_fd, 2);
+    ck_assert_int_eq(fcntl(spec->report_directory_fd, F_GETFD), FD_CLOEXEC);
+    ck_assert_int_eq(fcntl(spec->report_directory_fd, F_GETFL) & O_PATH, O_PATH);
+    expect_directory(spec->report_directory_fd, sbx_fixture_dir());
+    set(spec, "report", "other.json");
+    expect_directory(spec->report_directory_fd, "/");
+    set(spec, "report", "/abs/r.json");
+    ck_assert_str_eq(spec->report_path, "/abs/r.json");
+    ck_assert_int_eq(spec->report_directory_fd, -1);
+    set(spec, "report", "./-");
+    ck_assert_int_gt(spec->report_directory_fd, 2);
+    set(spec, "report", "-");
+    ck_assert_str_eq(spec->report_path, "-");
+    ck_assert_int_eq(spec->report_directory_fd, -1);
+    set(spec, "report", "r.json"); /* released by free: the fixture counts */
+    sbx_spec_free(spec);
+}
+END_TEST
+
+/* A closed standard stream: what we hold must not take its place. */
+START_TEST(test_report_without_stdin)
+{
+    int saved = fcntl(0, F_DUPFD_CLOEXEC, 10);
+    ck_assert_int_ge(saved, 10);
+    ck_assert_int_eq(close(0), 0);
+    struct sbx_spec *spec = new_spec();
+    set(spec, "report", "r.json");
+    ck_assert_int_gt(spec->report_directory_fd, 2);
+    ck_assert_int_eq(fcntl(0, F_GETFD), -1);
+    sbx_spec_free(spec);
+    ck_assert_int_eq(dup2(saved, 0), 0);
+    ck_assert_int_eq(close(saved), 0);
+}
+END_TEST
+
+START_TEST(test_keep_fd)
+{
+    char text[16];
+    struct sbx_error error = {0};
+    struct sbx_spec *spec = new_spec();
+    int fds[SBX_KEEP_FD_MAX + 1];
+    for (size_t i = 0; i < LENGTH(fds); i++) {
+        fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        ck_assert_int_ge(fds[i], 3);
+        (void)snprintf(text, sizeof text, "%d", fds[i]);
+        if (i < SBX_KEEP_FD_MAX) {
+            set(spec, "keep-fd", text);
+            set(spec, "keep-fd", text); /* once more changes nothing */
+            ck_assert_uint_eq(spec->keep_fd_count, i + 1);
+            ck_assert_int_eq(spec->keep_fds[i], fds[i]);
+        } else {
+            ck_assert_int_eq(sbx_spec_set(spec, "keep-fd", text, &error), -ERANGE);
+            ck_assert_ptr_nonnull(strstr(error.message, "one too many (accepted: 64)"));
+            ck_assert_uint_eq(spec->keep_fd_count, SBX_KEEP_FD_MAX);
+        }
+    }
+    for (size_t i = 0; i < LENGTH(fds); i++) {
+        ck_assert_int_eq(close(fds[i]), 0);
+    }
+    sbx_spec_free(spec);
+}
+END_TEST
+
+/* The caller's descriptor N was not open, and ours happens to have that number: the
+ * command must not get it. */
+START_TEST(test_keep_fd_is_not_ours)
+{
+    struct sbx_spec *spec = new_spec();
+    set(spec, "report", "r.json");
+    char text[16];
+    (void)snprintf(text, sizeof text, "%d", spec->report_directory_fd);
+    ck_assert_int_eq(sbx_spec_set(spec, "keep-fd", text, NULL), -EBADF);
+    ck_assert_uint_eq(spec->keep_fd_count, 0);
+    sbx_spec_free(spec);
+}
+END_TEST
+
+START_TEST(test_command)
+{
+    char word[] = "word";
+    const char *const command[] = {"prog", word, "", NULL};
+    const char *const empty[] = {NULL};
+    struct sbx_error error = {0};
+    struct sbx_spec *spec = new_spec();
+    ck_assert_int_eq(sbx_spec_set_command(spec, empty, &error), -EINVAL);
+    ck_assert_str_eq(error.message, "no command given");
+    ck_assert_int_eq(sbx_spec_set_command(spec, NULL, NULL), -EINVAL);
+    ck_assert_ptr_null(spec->argv);
+    ck_assert_int_eq(sbx_spec_set_command(spec, command, NULL), 0);
+    word[0] = 'W';
+    ck_assert_str_eq(spec->argv[0], "prog");
+    ck_assert_str_eq(spec->argv[1], "word");
+    ck_assert_str_eq(spec->argv[2], "");
+    ck_assert_ptr_null(spec->argv[3]);
+    ck_assert_int_eq(sbx_spec_set_command(spec, empty, NULL), -EINVAL);
+    ck_assert_str_eq(spec->argv[0], "prog");
+    ck_assert_int_eq(sbx_spec_set_command(spec, command + 1, NULL), 0);
+    ck_assert_str_eq(spec->argv[0], "Word");
+    sbx_spec_free(spec);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("options");
+    TCase *table = sbx_fixture_case(suite, "table", 20);
+    tcase_add_test(table, test_table);
+    tcase_add_test(table, test_defaults);
+    TCase *good = sbx_fixture_case(suite, "good", 20);
+    tcase_add_loop_test(good, test_number, 0, LENGTH(numbers));
+    tcase_add_test(good, test_last_one_wins);
+    tcase_add_test(good, test_words_and_flags);
+    tcase_add_test(good, test_ceilings_add_up);
+    TCase *wrong = sbx_fixture_case(suite, "bad", 20);
+    tcase_add_loop_test(wrong, test_bad, 0, LENGTH(bad));
+    tcase_add_test(wrong, test_unknown);
+    tcase_add_test(wrong, test_message_is_bounded);
+    TCase *held = sbx_fixture_case(suite, "held", 20);
+    tcase_add_test(held, test_report_path);
+    tcase_add_test(held, test_report_without_stdin);
+    tcase_add_test(held, test_keep_fd);
+    tcase_add_test(held, test_keep_fd_is_not_ours);
+    tcase_add_test(held, test_command);
+    return sbx_fixture_run(suite);
+}

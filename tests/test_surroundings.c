@@ -1,0 +1,372 @@
+/*
+ * test_surroundings.c - what the command inherits from whoever started sbx-watch, what it
+ * does not, and what becomes of processes beside it and after it.
+ *
+ * Runs the built program. Descriptors, signal dispositions, bystanders, strays.
+ */
+#include "tests/fixture.h"
+#include "tests/trial.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define QUICK_US 15000000 /* well below every lifetime in here */
+#define SECRET_FD 50
+
+/* --- descriptors ---------------------------------------------------------------------
+ */
+
+static void open_secrets(const struct sbx_trial *trial)
+{
+    (void)trial;
+    int fd = open("/dev/zero", O_RDONLY); /* not close-on-exec: that is the point */
+    if (fd < 0 || dup2(fd, SECRET_FD) < 0 || dup2(fd, SECRET_FD + 7) < 0 ||
+        dup2(fd, 1000) < 0) {
+        _exit(1);
+    }
+}
+
+START_TEST(descriptors_above_2_are_closed)
+{
+    const char *const command[] = {"@print_fds", NULL};
+    struct sbx_trial trial = {.command = command, .prepare = open_secrets};
+    sbx_trial_run(&trial);
+    sbx_trial_expect(&trial, 0, "exited", NULL);
+    ck_assert_msg(strncmp(trial.out, "0 /dev/null\n1 /", 15) == 0 &&
+                      strstr(trial.out, "\n2 /") != NULL &&
+                      strstr(trial.out, "/dev/zero") == NULL,
+                  "%s", trial.out);
+    int lines = 0;
+    for (const char *line = trial.out; (line = strchr(line, '\n')) != NULL; line++) {
+        lines++;
+    }
+    ck_assert_msg(lines == 3, "%s", trial.out);
+    sbx_trial_done(&trial);
+}
+END_TEST
+
+START_TEST(a_named_descriptor_is_kept)
+{
+    const char *const command[] = {"@print_fds", NULL};
+    struct sbx_trial trial = {
+        .command = command, .options = "--keep-fd 50", .prepare = open_secrets};
+    sbx_trial_run(&trial);
+    sbx_trial_expect(&trial, 0, "exited", NULL);
+    char *kept = strstr(trial.out, "\n50 /dev/zero\n");
+    ck_assert_msg(kept != NULL && kept[strlen("\n50 /dev/zero\n")] == '\0', "%s",
+                  trial.out);
+    sbx_trial_done(&trial);
+}
+END_TEST
+
+/* Each of 0, 1 and 2 closed or not: the command has nothing of ours there, and what we
+ * open never ends up where the command writes. */
+START_TEST(closed_standard_streams_do_no_harm)
+{
+    const char *const list[] = {"@print_fds", "@/fds", NULL};
+    const char *const fail[] = {"sh", "-c", "echo out; echo err >&2; exit 7", NULL};
+    struct sbx_trial trial = {.command = list};
+    struct sbx_trial failing = {.command = fail, .options = "--wall 30"};
+    for (int which = 0; which < 3; which++) {
+        trial.stdio[which] = (_i >> which & 1) != 0 ? SBX_TRIAL_CLOSED : 0;
+        failing.stdio[which] = trial.stdio[which];
+    }
+    sbx_trial_run(&trial);
+    sbx_trial_expect(&trial, 0, "exited", NULL);
+    char path[SBX_FIXTURE_PATH_SIZE];
+    FILE *file = fopen(sbx_trial_path(&trial, path, "fds"), "re");
+    ck_assert_ptr_nonnull(file);
+    int fd;
+    char target[512];
+    while (fscanf(file, "%d %511[^\n]", &fd, target) == 2) {
+        ck_assert_msg(fd <= 2, "descriptor %d is open (%s)", fd, target);
+        ck_assert_msg(trial.stdio[fd] == 0 || strcmp(target, "/dev/null") == 0,
+                      "descriptor %d was closed and is %s", fd, target);
+    }
+    ck_assert_int_eq(fclose(file), 0);
+    sbx_trial_done(&trial);
+    sbx_trial_run(&failing);
+    sbx_trial_expect(&failing, 7, "exited", NULL);
+    sbx_trial_expect_empty(&failing);
+    sbx_trial_done(&failing);
+}
+END_TEST
+
+/* --- signals --------------------------------------------------------------------------
+ */
+
+static void ignore_and_block(const struct sbx_trial *trial)
+{
+    sigset_t all;
+    (void)trial;
+    (void)signal(SIGCHLD, SIG_IGN);
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGUSR1, SIG_IGN);
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_SETMASK, &all, NULL);
+}
+
+static void ignore_hangup(const struct sbx_trial *trial)
+{
+    (void)trial;
+    (void)signal(SIGHUP, SIG_IGN);
+    (void)signal(SIGQUIT, SIG_IGN);
+}
+
+START_TEST(dispositions_and_mask_are_not_inherited)
+{
+    const char *const command[] = {"@print_signals", NULL};
+    struct sbx_trial trial = {.command = command, .prepare = ignore_and_block};
+    sbx_trial_run(&trial);
+    sbx_trial_expect(&trial, 0, "exited", NULL);
+    ck_assert_str_eq(trial.out, "blocked\nignored\n");
+    sbx_trial_done(&trial);
+}
+END_TEST
+
+START_TEST(what_nohup_ignores_stays_ignored)
+{
+    const char *const command[] = {"@print_signals", NULL};
+    struct sbx_trial trial = {.command = command, .prepare = ignore_hangup};
+    sbx_trial_run(&trial);
+    sbx_trial_expect(&trial, 0, "exited", NULL);
+    ck_assert_str_eq(trial.out, "blocked\nignored 1 3\n"); /* HUP and QUIT */
+    sbx_trial_done(&trial);
+}
+END_TEST
+
+START_TEST(an_ignored_hangup_does_not_cancel)
+{
+    const char *const command[] = {
+        "sh", "-c",   "echo up; while [ ! -e \"$1\" ]; do sleep 0.01; done; exit 5",
+        "sh", "@/go", NULL};
+    struct sbx_trial trial = {.command = command, .prepare = ignore_hangup};
+    sbx_trial_start(&trial);
+    sbx_trial_wait_output(&trial, "up", 20);
+    ck_assert_int_eq(kill(trial.pid, SIGHUP), 0);
+    char path[SBX_FIXTURE_PATH_SIZE];
+    ck_assert_int_eq(mkdir(sbx_trial_path(&trial, path, "go"), 0700), 0);
+    sbx_trial_wait(&trial);
+    sbx_trial_expect(&trial, 5, "exited", NULL);
+    sbx_trial_expect_empty(&trial);
+    sbx_trial_done(&trial);
+}
+END_TEST
+
+/* With SIGCHLD ignored the kernel would reap the leader for us, and its status be lost.
+ */
+START_TEST(a_caller_that_ignores_sigchld_gets_the_status)
+{
+    const char *const fails[] = {"sh", "-c", "exit 7", NULL};
+    const char *const stays[] = {"@stubborn", NULL};
+    struct sbx_trial trial = {.command = fails, .prepare = ignore_and_block};
+    sbx_trial_run(&trial);
+    sbx_trial_expect(&trial, 7, "exited", NULL);
+    sbx_trial_expect_empty(&trial);
+    sbx_trial_done(&trial);
+    struct sbx_trial breach = {.command = stays,
+                               .prepare = ignore_and_block,
+                               .options = "--wall 0.3 --grace 0.2"};
+    sbx_trial_run(&breach);
+    sbx_trial_expect(&breach, 124, "breach", "wall");
+    sbx_trial_expect_empty(&breach);
+    sbx_trial_done(&breach);
+}
+END_TEST
+
+/* --- bystanders: children that the executing shell had already ------------------------
+ */
+
+static const char *const bystander_shell[] = {
+    "sh", "-c", "sleep 50 >/dev/null 2>&1 & echo $!; exec \"$@\"", "sh", NULL};
+
+static void expect_bystander_lives(const struct sbx_trial *trial)
+{
+    pid_t bystander = (pid_t)strtol(trial->out, NULL, 10);
+    ck_assert_int_gt(bystander, 1);
+    /* It has come to us, and is alive: no end to be waited for. */
+    ck_assert_int_eq(waitpid(bystander, NULL, WNOHANG), 0);
+    ck_assert(!sbx_trial_has(trial, "termination.strays.0"));
+    ck_assert(!sbx_trial_has(trial, "termination.survivors.0"));
+    ck_assert_str_eq(sbx_trial_string(trial, "termination.proof"), "no-children");
+    ck_assert_int_lt((int64_t)trial->elapsed_us, QUICK_US);
+    ck_assert_int_eq(kill(bystander, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(bystander, NULL, 0), bystander);
+    sbx_trial_expect_empty(trial);
+}
+
+START_TEST(bystanders_are_not_waited_for)
+{
+    const char *const command[] = {"true", NULL};
+    struct sbx_trial trial = {.command = command, .launcher = bystander_shell};
+    sbx_trial_run(&trial);
+    sbx_trial_expect(&trial, 0, "exited", NULL);
+    expect_bystander_lives(&trial);
+    sbx_trial_done(&trial);
+}
+END_TEST
+
+START_TEST(bystanders_are_not_swept)
+{
+    const char *const command[] = {"@stubborn", NULL};
+    struct sbx_trial trial = {.command = command,
+                              .launcher = bystander_shell,
+                              .options = "--wall 0.3 --grace 0.2"};
+    sbx_trial_run(&trial);
+    sbx_trial_expect(&trial, 124, "breach", "wall");
+    expect_bystander_lives(&trial);
+    sbx_trial_done(&trial);
+}
+END_TEST
+
+START_TEST(a_front_over_bystanders_passes_signals_on)
+{
+    const char *const command[] = {"@trap", NULL};
+    struct sbx_trial trial = {
+        .command = command, .launcher = bystander_shell, .options = "--grace 40"};
+    sbx_trial_start(&trial);
+    sbx_trial_wait_output(&trial, "up ", 20);
+    ck_assert_int_eq(kill(trial.pid, SIGTERM), 0);
+    sbx_trial_wait(&trial);
+    sbx_trial_expect(&trial, 143, "cancelled", NULL);
+    expect_bystander_lives(&trial);
+    sbx_trial_done(&trial);
+}
+END_TEST
+
+/* --- strays ----------------------------------------------------------------------------
+ */
+
+/* The leader's end is the end, whoever still holds its standard output. */
+START_TEST(a_held_pipe_does_not_hold_the_run)
+{
+    int pipe_fds[2];
+    ck_assert_int_eq(pipe2(pipe_fds, O_CLOEXEC), 0);
+    const char *const command[] = {"sh", "-c", "\"$0\"; exit 3", "@leaver", NULL};
+    struct sbx_trial trial = {.command = command, .stdio = {0, pipe_fds[1], 0}};
+    sbx_trial_run(&trial);
+    sbx_trial_expect(&trial, 3, "exited", NULL);
+    sbx_trial_expect_empty(&trial);
+    ck_assert_int_lt((int64_t)trial.elapsed_us, QUICK_US);
+    ck_assert_int_eq(sbx_trial_integer(&trial, "termination.strays_count"), 1);
+    ck_assert_str_eq(sbx_trial_string(&trial, "termination.strays.0.name"), "leaver");
+    ck_assert_int_eq(close(pipe_fds[1]), 0);
+    char text[64];
+    ck_assert_int_gt(read(pipe_fds[0], text, sizeof(text)), 0); /* "up PID" */
+    ck_assert_int_eq(read(pipe_fds[0], text, sizeof(text)), 0);
+    ck_assert_int_eq(close(pipe_fds[0]), 0);
+    sbx_trial_done(&trial);
+}
+END_TEST
+
+START_TEST(linger_lets_a_short_one_finish)
+{
+    const char *const command[] = {"@leaver", "400", NULL};
+    struct sbx_trial trial = {.command = command, .options = "--linger 40"};
+    sbx_trial_run(&trial);
+    sbx_trial_expect(&trial, 0, "exited", NULL);
+    sbx_trial_expect_empty(&trial);
+    ck_assert_int_ge((int64_t)trial.elapsed_us, 400000);
+    ck_assert_int_lt((int64_t)trial.elapsed_us, QUICK_US);
+    ck_assert_int_eq(sbx_trial_integer(&trial, "termination.strays_count"), 0);
+    ck_assert(!sbx_trial_has(&trial, "termination.signal"));
+    ck_assert_str_eq(trial.err, "");
+    sbx_trial_done(&trial);
+}
+END_TEST
+
+START_TEST(linger_ends)
+{
+    const char *const command[] = {"@leaver", NULL};
+    struct sbx_trial trial = {.command = command, .options = "--linger 0.5"};
+    sbx_trial_run(&trial);
+    sbx_trial_expect(&trial, 0, "exited", NULL);
+    sbx_trial_expect_empty(&trial);
+    ck_assert_int_ge((int64_t)trial.elapsed_us, 500000);
+    ck_assert_int_lt((int64_t)trial.elapsed_us, QUICK_US);
+    ck_assert_int_eq(sbx_trial_integer(&trial, "termination.strays_count"), 1);
+    ck_assert_int_lt(sbx_trial_integer(&trial, "usage.wall_us"),
+                     (int64_t)trial.elapsed_us - 400000);
+    sbx_trial_done(&trial);
+}
+END_TEST
+
+START_TEST(strays_can_be_waited_for)
+{
+    const char *const command[] = {"sh", "-c", "(sleep 0.4; echo late) & exit 6", NULL};
+    struct sbx_trial trial = {.command = command, .options = "--strays wait --wall 40"};
+    sbx_trial_run(&trial);
+    sbx_trial_expect(&trial, 6, "exited", NULL);
+    sbx_trial_expect_empty(&trial);
+    ck_assert_str_eq(trial.out, "late\n");
+    ck_assert(!sbx_trial_has(&trial, "termination.signal"));
+    sbx_trial_done(&trial);
+}
+END_TEST
+
+START_TEST(limits_stay_on_while_strays_are_waited_for)
+{
+    const char *const command[] = {"@leaver", NULL};
+    struct sbx_trial trial = {.command = command,
+                              .options = "--strays wait --wall 2 --grace 0.5"};
+    sbx_trial_run(&trial);
+    sbx_trial_expect(&trial, 124, "breach", "wall");
+    sbx_trial_expect_empty(&trial);
+    ck_assert_int_eq(sbx_trial_integer(&trial, "exit_code"), 0);
+    ck_assert_int_lt(sbx_trial_integer(&trial, "usage.wall_us"), 2000000);
+    sbx_trial_done(&trial);
+}
+END_TEST
+
+START_TEST(strays_can_be_kept)
+{
+    const char *const command[] = {"@leaver", NULL};
+    struct sbx_trial trial = {.command = command, .options = "--strays keep --wall 40"};
+    sbx_trial_run(&trial);
+    sbx_trial_expect(&trial, 0, "exited", NULL);
+    ck_assert_int_eq(sbx_trial_integer(&trial, "termination.strays_count"), 1);
+    ck_assert_str_eq(sbx_trial_string(&trial, "termination.proof"), "none");
+    ck_assert_int_lt((int64_t)trial.elapsed_us, QUICK_US);
+    pid_t stray = (pid_t)sbx_trial_integer(&trial, "termination.strays.0.pid");
+    ck_assert_msg(waitpid(stray, NULL, WNOHANG) == 0, "the stray is not alive with us");
+    ck_assert_int_eq(kill(stray, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(stray, NULL, 0), stray);
+    ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1);
+    sbx_trial_done(&trial);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("surroundings");
+    TCase *descriptors = sbx_fixture_case(suite, "descriptors", 60);
+    tcase_add_test(descriptors, descriptors_above_2_are_closed);
+    tcase_add_test(descriptors, a_named_descriptor_is_kept);
+    tcase_add_loop_test(descriptors, closed_standard_streams_do_no_harm, 0, 8);
+    TCase *signals = sbx_fixture_case(suite, "signals", 60);
+    tcase_add_test(signals, dispositions_and_mask_are_not_inherited);
+    tcase_add_test(signals, what_nohup_ignores_stays_ignored);
+    tcase_add_test(signals, an_ignored_hangup_does_not_cancel);
+    tcase_add_test(signals, a_caller_that_ignores_sigchld_gets_the_status);
+    TCase *bystanders = sbx_fixture_case(suite, "bystanders", 60);
+    tcase_add_test(bystanders, bystanders_are_not_waited_for);
+    tcase_add_test(bystanders, bystanders_are_not_swept);
+    tcase_add_test(bystanders, a_front_over_bystanders_passes_signals_on);
+    TCase *strays = sbx_fixture_case(suite, "strays", 60);
+    tcase_add_test(strays, a_held_pipe_does_not_hold_the_run);
+    tcase_add_test(strays, linger_lets_a_short_one_finish);
+    tcase_add_test(strays, linger_ends);
+    tcase_add_test(strays, strays_can_be_waited_for);
+    tcase_add_test(strays, limits_stay_on_while_strays_are_waited_for);
+    tcase_add_test(strays, strays_can_be_kept);
+    return sbx_fixture_run(suite);
+}

@@ -1,0 +1,243 @@
+/*
+ * test_wrapper.c - launchers are told from the command: with the real ones where this
+ * host lets them work.
+ */
+#include "tests/fixture.h"
+#include "tests/tree_kit.h"
+
+#include "base/clock.h"
+#include "monitor/meter.h"
+#include "reaper/sweep.h"
+#include "reaper/wrapper.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MANY 4096U
+
+START_TEST(an_init_is_number_one_in_a_namespace_below)
+{
+    const struct {
+        pid_t pid;
+        unsigned depth;
+        bool init;
+    } rows[] = {
+        {0, 0, false}, /* not told */
+        {1, 1, false}, /* of our own namespace */
+        {77, 1, false}, {1, 2, true}, {77, 2, false}, {1, 3, true}, {2, 3, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct sbx_proc_status status = {.namespace_pid = rows[i].pid,
+                                         .namespace_depth = rows[i].depth};
+        ck_assert_msg(sbx_wrapper_is_namespace_init(&status) == rows[i].init, "row %zu",
+                      i);
+    }
+}
+END_TEST
+
+struct run {
+    struct sbx_kit kit;
+    struct sbx_usage usage;
+    struct sbx_meter meter;
+    struct sbx_pss_area *area;
+    struct sbx_pss *pss;
+    struct sbx_sample sample;
+    pid_t leader;
+};
+
+static void finish(struct run *run)
+{
+    sbx_pss_free(run->pss);
+    free(run->area);
+    sbx_kit_close(&run->kit);
+}
+
+/* Starts it and samples until `members` are there and its helper is up. False, with a
+ * visible skip, when the launcher does not work here. */
+static bool start(struct run *run, const char *const argv[], size_t members)
+{
+    const struct sbx_limits none = {0};
+    char text[64] = "";
+    int out = -1;
+    *run = (struct run){0};
+    sbx_kit_open(&run->kit, MANY);
+    run->area = calloc(1, sizeof *run->area);
+    ck_assert_ptr_nonnull(run->area);
+    ck_assert_int_eq(sbx_pss_new(run->kit.proc_fd, run->area, NULL, &run->pss), 0);
+    sbx_meter_init(&run->meter, run->kit.proc_fd, &none, run->pss, &run->usage);
+    run->leader = sbx_kit_start(argv, -1, &out);
+    struct pollfd readable = {.fd = out, .events = POLLIN};
+    bool up = poll(&readable, 1, 20000) == 1 && read(out, text, sizeof text - 1) > 0 &&
+              strncmp(text, "up ", 3) == 0;
+    (void)close(out);
+    if (!up) {
+        sbx_kit_skip(argv[0], "it does not run a command in a PID namespace here");
+        finish(run);
+        return false;
+    }
+    sbx_kit_settle(&run->kit, members);
+    ck_assert_int_eq(
+        sbx_meter_sample(&run->meter, run->kit.tree, 1000, &run->sample, NULL), 0);
+    return true;
+}
+
+static struct sbx_member *member_named(struct run *run, const char *name)
+{
+    for (size_t i = 0; i < sbx_tree_count(run->kit.tree); i++) {
+        struct sbx_member *member = sbx_tree_member(run->kit.tree, i);
+        if (strcmp(member->stat.name, name) == 0) {
+            return member;
+        }
+    }
+    ck_abort_msg("no member is called %s", name);
+    return NULL;
+}
+
+static size_t count_wrappers(struct run *run)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < sbx_tree_count(run->kit.tree); i++) {
+        count += sbx_tree_member(run->kit.tree, i)->wrapper ? 1U : 0U;
+    }
+    return count;
+}
+
+/* The leader's own end, as its exit status. */
+static int status_of_leader(struct run *run)
+{
+    int status = -1;
+    uint64_t end = sbx_clock_us() + 20 * SBX_US_PER_S;
+    while (waitpid(run->leader, &status, WNOHANG) == 0) {
+        ck_assert_msg(sbx_clock_us() < end, "the leader does not end");
+        (void)poll(NULL, 0, 2);
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* `unshare -pf CMD`: its init is the command. */
+START_TEST(an_init_that_execd_is_the_command)
+{
+    char path[SBX_FIXTURE_PATH_SIZE];
+    struct run run;
+    const char *as_root[] = {"unshare", "-pf", sbx_fixture_helper(path, "trap"), NULL};
+    const char *as_user[] = {"unshare", "-Upf", path, NULL};
+    if (!start(&run, getuid() == 0 ? as_root : as_user, 2)) {
+        return;
+    }
+    struct sbx_member *init = member_named(&run, "trap");
+    ck_assert(init->namespace_init);
+    ck_assert(!init->wrapper);
+    ck_assert_uint_eq(count_wrappers(&run), 0);
+    ck_assert_uint_eq(run.sample.processes, 2);
+    ck_assert_int_eq(sbx_wrapper_command(run.kit.tree, run.leader), run.leader);
+    /* it listens, so it is told */
+    ck_assert_uint_eq(sbx_polite(run.kit.tree, run.kit.proc_fd, SIGTERM), 2);
+    finish(&run);
+}
+END_TEST
+
+/* bwrap outside, bwrap as init, the command. */
+START_TEST(a_launcher_is_not_the_command)
+{
+    char path[SBX_FIXTURE_PATH_SIZE];
+    struct run run;
+    const char *argv[] = {
+        "bwrap", "--unshare-pid", "--ro-bind", "/", "/", sbx_fixture_helper(path, "trap"),
+        NULL};
+    if (!start(&run, argv, 3)) {
+        return;
+    }
+    struct sbx_member *command = member_named(&run, "trap");
+    ck_assert(!command->wrapper);
+    ck_assert_uint_eq(count_wrappers(&run), 2);
+    ck_assert_uint_eq(run.sample.processes, 1);
+    ck_assert_uint_eq(run.sample.threads, 1);
+    ck_assert_int_eq(sbx_wrapper_command(run.kit.tree, run.leader), command->stat.pid);
+    /* only the command hears of its end, and has its say: 42 */
+    ck_assert_uint_eq(sbx_polite(run.kit.tree, run.kit.proc_fd, SIGTERM), 1);
+    ck_assert_int_eq(status_of_leader(&run), 42);
+    finish(&run);
+}
+END_TEST
+
+/* A shell around it belongs to the launcher, one inside to the command. */
+START_TEST(what_is_outside_of_a_launcher_is_one)
+{
+    char path[SBX_FIXTURE_PATH_SIZE];
+    struct run run;
+    const char *argv[] = {"sh", "-c",
+                          "bwrap --unshare-pid --ro-bind / / sh -c '\"$0\"; exit $?' "
+                          "\"$0\"; exit $?",
+                          sbx_fixture_helper(path, "trap"), NULL};
+    if (!start(&run, argv, 5)) {
+        return;
+    }
+    ck_assert_uint_eq(count_wrappers(&run), 3);
+    ck_assert_uint_eq(run.sample.processes, 2);
+    const struct sbx_member *command =
+        sbx_tree_find(run.kit.tree, sbx_wrapper_command(run.kit.tree, run.leader));
+    ck_assert_ptr_nonnull(command);
+    ck_assert_str_eq(command->stat.name, "sh");
+    ck_assert_int_ne(command->stat.pid, run.leader);
+    ck_assert_int_eq(member_named(&run, "trap")->stat.ppid, command->stat.pid);
+    finish(&run);
+}
+END_TEST
+
+START_TEST(without_a_namespace_nothing_is_one)
+{
+    struct sbx_kit kit;
+    sbx_kit_open(&kit, MANY);
+    pid_t leader = sbx_kit_helper((const char *const[]){"crowd", "3", "1", NULL});
+    sbx_kit_settle(&kit, 3);
+    sbx_wrapper_mark(kit.tree, kit.proc_fd);
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert(!sbx_tree_member(kit.tree, i)->wrapper);
+    }
+    ck_assert_int_eq(sbx_wrapper_command(kit.tree, leader), leader);
+    /* a mark of before goes when nothing speaks for it any more */
+    sbx_tree_member(kit.tree, 0)->wrapper = true;
+    ck_assert_int_eq(sbx_wrapper_command(kit.tree, leader),
+                     sbx_tree_member(kit.tree, 1)->stat.pid);
+    sbx_wrapper_mark(kit.tree, kit.proc_fd);
+    ck_assert(!sbx_tree_member(kit.tree, 0)->wrapper);
+    sbx_kit_close(&kit);
+}
+END_TEST
+
+START_TEST(a_launcher_alone_has_no_command_yet)
+{
+    struct sbx_kit kit;
+    sbx_kit_open(&kit, MANY);
+    pid_t leader = sbx_kit_helper((const char *const[]){"trap", NULL});
+    pid_t zombie = sbx_kit_fork();
+    if (zombie == 0) {
+        _exit(0);
+    }
+    sbx_kit_wait_state(&kit, zombie, 'Z');
+    sbx_kit_settle(&kit, 2);
+    sbx_tree_find(kit.tree, leader)->wrapper = true;
+    ck_assert_int_eq(sbx_wrapper_command(kit.tree, leader), 0);
+    /* and a leader that nobody knows is what it was called */
+    ck_assert_int_eq(sbx_wrapper_command(kit.tree, 1), 1);
+    sbx_kit_close(&kit);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("wrapper");
+    TCase *tcase = sbx_fixture_case(suite, "wrapper", 60);
+    tcase_add_test(tcase, an_init_is_number_one_in_a_namespace_below);
+    tcase_add_test(tcase, an_init_that_execd_is_the_command);
+    tcase_add_test(tcase, a_launcher_is_not_the_command);
+    tcase_add_test(tcase, what_is_outside_of_a_launcher_is_one);
+    tcase_add_test(tcase, without_a_namespace_nothing_is_one);
+    tcase_add_test(tcase, a_launcher_alone_has_no_command_yet);
+    return sbx_fixture_run(suite);
+}

@@ -1,0 +1,106 @@
+#!/usr/bin/python3
+"""Checks report files against docs/report.schema.json and what a schema cannot say.
+
+usage: validate_report.py [--schema FILE] FILE...     ("-" is standard input)
+
+Prints one line for each fault, "FILE: KEY/KEY: what is wrong", and exits with 1 when there was one. Exits with 77 when
+the jsonschema module (Debian: python3-jsonschema) is missing. A report is one JSON object on one line, ended by a line
+feed, UTF-8, without repeated keys.
+"""
+import json
+import os
+import sys
+
+SKIPPED = 77
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def without_repeats(pairs):
+    keys = [key for key, _ in pairs]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise ValueError(f"key {key!r} is repeated")
+    return dict(pairs)
+
+
+def refuse_constant(text):
+    raise ValueError(f"{text} is not JSON")
+
+
+def text_faults(data):
+    if not data.endswith(b"\n"):
+        yield "does not end with a line feed"
+    if data.count(b"\n") > 1:
+        yield "is more than one line"
+
+
+def count_faults(report):
+    """A list never holds more than its count; the full list and its count agree."""
+    termination = report.get("termination", {})
+    for holder, key, cap in ((termination, "strays", 64), (termination, "survivors", 64), (report, "warnings", 16)):
+        entries, count = holder.get(key), holder.get(key + "_count")
+        if isinstance(entries, list) and isinstance(count, int) and len(entries) != min(count, cap):
+            yield f"{key}: {len(entries)} entries and {key}_count {count}"
+    command, count = report.get("command"), report.get("command_count")
+    if isinstance(command, list) and isinstance(count, int) and count <= len(command):
+        yield f"command: {len(command)} arguments and command_count {count}"
+
+
+def relation_faults(report):
+    breach = report.get("breach", {})
+    limit, observed = breach.get("limit"), breach.get("observed")
+    if breach.get("reason") != "ceiling" and isinstance(limit, int) and isinstance(observed, int) and observed < limit:
+        yield f"breach: observed {observed} is below the limit {limit}"
+    started, finished = report.get("started_at"), report.get("finished_at")
+    if started is None and finished is not None and "leader_pid" in report:
+        yield "finished_at: without started_at"
+
+
+def faults(validator, data):
+    try:
+        report = json.loads(data.decode("utf-8"), object_pairs_hook=without_repeats, parse_constant=refuse_constant)
+    except ValueError as error:
+        yield f"(text): {error}"
+        return
+    for fault in text_faults(data):
+        yield f"(text): {fault}"
+    errors = list(validator.iter_errors(report))
+    for error in errors:
+        path = "/".join(str(part) for part in error.absolute_path)
+        yield f"{path or '(top)'}: {error.message[:300]!r}"
+    if not errors:
+        yield from count_faults(report)
+        yield from relation_faults(report)
+
+
+def main(arguments):
+    schema_path = os.path.join(HERE, "..", "docs", "report.schema.json")
+    if len(arguments) >= 2 and arguments[0] == "--schema":
+        schema_path, arguments = arguments[1], arguments[2:]
+    if not arguments or arguments[0].startswith("--"):
+        sys.stderr.write(__doc__)
+        return 2
+    try:
+        import jsonschema
+    except ImportError:
+        sys.stderr.write("SKIP: python3-jsonschema is not installed\n")
+        return SKIPPED
+    with open(schema_path, encoding="utf-8") as file:
+        schema = json.load(file)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    bad = 0
+    for path in arguments:
+        if path == "-":
+            data = sys.stdin.buffer.read()
+        else:
+            with open(path, "rb") as file:
+                data = file.read()
+        for fault in faults(validator, data):
+            bad = 1
+            print(f"{path}: {fault}")
+    return bad
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
