@@ -59,13 +59,19 @@ static void note_sampling(struct sbx_watch *watch, uint64_t at_us)
     watch->last_at_us = at_us;
 }
 
+static void arm_sample(struct sbx_watch *watch, uint64_t at_us)
+{
+    (void)sbx_source_arm(watch->on_sample, at_us);
+    atomic_store(&watch->link->pair->due_us, at_us);
+}
+
 static void fail_sample(struct sbx_watch *watch, const struct sbx_error *err)
 {
     if (err->code == ETIME) {
         return; /* the deadline has come meanwhile: its timer is next */
     }
     if (++watch->unmeasured < UNMEASURED_MAX) {
-        (void)sbx_source_arm(watch->on_sample, sbx_clock_us() + UNMEASURED_RETRY_US);
+        arm_sample(watch, sbx_clock_us() + UNMEASURED_RETRY_US);
         return;
     }
     sbx_record_warn(watch->record, "%s", err->message);
@@ -97,10 +103,10 @@ void sbx_watch_on_sample(void *context)
     watch->record->sampling.monitor_cpu_us = cpu_before + pace.cost_us;
     if (!sbx_terminate_judges(&watch->terminate)) {
         /* Nothing hangs on a limit any more, however near it is. */
-        (void)sbx_source_arm(watch->on_sample, started + watch->spec->interval_us);
+        arm_sample(watch, started + watch->spec->interval_us);
         return;
     }
-    (void)sbx_source_arm(watch->on_sample, started + period);
+    arm_sample(watch, started + period);
     warn_if_near(watch, &now);
     struct sbx_breach crossed;
     struct sbx_limits limits = watch->spec->limits;

@@ -9,7 +9,10 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 struct sbx_loop {
     struct event_base *base;
@@ -21,12 +24,40 @@ struct sbx_source {
     void *context;
 };
 
+/* epoll, timer, and the ends of its pipes, with some to spare. */
+#define BASE_DESCRIPTORS 8U
+
 /* Longer timers are cut: they fire early, find that it is not yet time, and are armed
  * anew. */
 #define TIMER_MAX_US (30ULL * 24 * 3600 * SBX_US_PER_S)
 
+/* libevent exits the program when it runs out of descriptors while it makes a base: see
+ * first whether there are enough. */
+static bool has_descriptors(void)
+{
+    int taken[BASE_DESCRIPTORS];
+    size_t count = 0;
+    while (count < BASE_DESCRIPTORS) {
+        int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+        if (fd < 0) {
+            break;
+        }
+        taken[count++] = fd;
+    }
+    bool enough = count == BASE_DESCRIPTORS;
+    while (count > 0) {
+        (void)close(taken[--count]);
+    }
+    return enough;
+}
+
 int sbx_loop_new(struct sbx_loop **ret_loop, struct sbx_error *err)
 {
+    if (!has_descriptors()) {
+        return sbx_error_set(err, EMFILE, SBX_STAGE_LAUNCH,
+                             "the event loop cannot be made: too few descriptors "
+                             "(RLIMIT_NOFILE)");
+    }
     struct sbx_loop *loop = calloc(1, sizeof *loop);
     struct event_config *config = event_config_new();
     if (loop != NULL && config != NULL) {

@@ -183,6 +183,7 @@ static void supervise(struct sbx_watch *watch)
     sbx_terminate_init(&watch->terminate, &plan);
     sbx_watch_set_overdue(watch);
     (void)sbx_source_arm(watch->on_sample, watch->launched_us + SBX_PERIOD_MIN_US);
+    atomic_store(&watch->link->pair->due_us, watch->launched_us + SBX_PERIOD_MIN_US);
     if (spec->limits.wall_us != 0) {
         sbx_tree_set_deadline(watch->tree,
                               sbx_clock_add(watch->launched_us, spec->limits.wall_us));

@@ -43,10 +43,15 @@ void sbx_boost_session(int proc_fd)
     }
 }
 
-void sbx_boost_sweep(void)
+void sbx_boost_starved(pid_t pid)
 {
     struct sched_param lowest = {.sched_priority = 1};
+    (void)sched_setscheduler(pid, SCHED_RR | SCHED_RESET_ON_FORK, &lowest);
+}
+
+void sbx_boost_sweep(void)
+{
     if (!leads_session()) {
-        (void)sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &lowest);
+        sbx_boost_starved(0);
     }
 }

@@ -8,11 +8,14 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "reaper/boost.h"
 #include "reaper/front.h"
 #include "reaper/pidref.h"
+#include "reaper/proc.h"
 #include "reaper/reader.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stddef.h>
 #include <string.h>
@@ -25,6 +28,10 @@
 /* How long a monitor that was told to go may take, and one that is stopped may stay so.
  */
 #define MONITOR_LEAVES_US (2U * SBX_US_PER_S)
+/* How late the monitor has to be before we look whether it gets no processor. */
+#define STARVED_US 300000U
+/* How late before it is replaced when a tracer holds it. */
+#define TRACED_US (2U * SBX_US_PER_S)
 #define MONITOR_STOPPED_US (1U * SBX_US_PER_S)
 
 enum { POLL_SIGNALS, POLL_SOCKET, POLL_CALLER, POLL_FRONT, POLL_COUNT };
@@ -45,84 +52,6 @@ struct guard {
     bool below_front;
     bool finished; /* the monitor says so */
 };
-
-/* --- messages --- */
-
-void sbx_pair_send(int socket, enum sbx_pair_message_kind kind, int value)
-{
-    struct sbx_pair_message message = {.kind = (int32_t)kind, .value = value};
-    while (send(socket, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
-           errno == EINTR) {
-        continue;
-    }
-}
-
-int sbx_pair_receive(int socket, struct sbx_pair_message *ret_message)
-{
-    struct sbx_pair_message message;
-    ssize_t length;
-    do {
-        length = recv(socket, &message, sizeof message, MSG_DONTWAIT);
-    } while (length < 0 && errno == EINTR);
-    if (length < 0) {
-        return errno == EAGAIN ? 0 : -EPIPE;
-    }
-    if ((size_t)length != sizeof message) {
-        return -EPIPE;
-    }
-    *ret_message = message;
-    return 1;
-}
-
-/* --- the monitor's last step --- */
-
-static bool claim(struct sbx_pair *pair)
-{
-    int none = SBX_PUBLISH_NONE;
-    return atomic_compare_exchange_strong(&pair->publish, &none, SBX_PUBLISH_CLAIMED);
-}
-
-static void publish_myself(struct sbx_pair *pair, void (*publish)(void *), void *context)
-{
-    publish(context);
-    atomic_store(&pair->publish, SBX_PUBLISH_DONE);
-}
-
-void sbx_pair_finish(const struct sbx_pair_link *link, void (*publish)(void *context),
-                     void *context)
-{
-    struct sbx_pair *pair = link->pair;
-    atomic_store(&pair->phase, SBX_PAIR_FINISHED);
-    sbx_pair_send(link->socket, SBX_MESSAGE_FINISHED, 0);
-    bool continued = false;
-    int socket = link->socket;
-    while (atomic_load(&pair->publish) != SBX_PUBLISH_DONE) {
-        struct pollfd both[] = {{.fd = link->guard_pidfd, .events = POLLIN},
-                                {.fd = socket, .events = POLLIN}};
-        int ready = poll(both, 2, (int)(MONITOR_LEAVES_US / 1000U));
-        if (ready > 0 && (both[0].revents != 0)) {
-            /* Whatever it had begun, it has not finished: a report is replaced as a
-             * whole. */
-            if (atomic_load(&pair->publish) != SBX_PUBLISH_DONE) {
-                publish_myself(pair, publish, context);
-            }
-            return;
-        }
-        struct sbx_pair_message message;
-        if (ready != 0) { /* nothing that it may say matters any more */
-            socket = sbx_pair_receive(socket, &message) < 0 ? -1 : socket;
-            continue;
-        }
-        /* A guard that somebody has stopped: wake it. It is our parent and there, so its
-         * pid is its own. */
-        if (continued && claim(pair)) {
-            publish_myself(pair, publish, context);
-        } else if (getppid() == link->guard_pid) {
-            (void)kill(link->guard_pid, SIGCONT);
-        }
-        continued = true;
-    }
-}
 
 /* --- the guard's loop --- */
 
@@ -319,6 +248,39 @@ static void replace_if_overdue(struct guard *guard)
     }
 }
 
+/* One that is due and late may have no processor, or be held by a tracer, which tells its
+ * parent nothing: a tracer could hold up every limit. */
+static void look_after(struct guard *guard, int proc_fd, pid_t pid, uint64_t late_us)
+{
+    struct sbx_proc_stat stat;
+    if (pid <= 0 || sbx_proc_stat_at(proc_fd, pid, &stat) < 0) {
+        return;
+    }
+    if (stat.state == 'R') {
+        sbx_boost_starved(pid);
+    }
+    if (pid != guard->monitor || late_us < TRACED_US) {
+        return;
+    }
+    if (stat.state == 't') {
+        (void)sbx_child_signal(pid, SIGKILL); /* its work falls to us */
+    } else if (stat.state == 'Z') {
+        guard->monitor_ended = true; /* wait does not say so while a tracer holds it */
+    }
+}
+
+static void look_after_late_ones(struct guard *guard)
+{
+    uint64_t due = atomic_load(&guard->pair->due_us);
+    uint64_t now = sbx_clock_us();
+    if (due == 0 || now < sbx_clock_add(due, STARVED_US)) {
+        return;
+    }
+    SBX_AUTO_CLOSE int proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    look_after(guard, proc_fd, guard->monitor, now - due);
+    look_after(guard, proc_fd, guard->reader.pid, now - due);
+}
+
 static void watch(struct guard *guard)
 {
     while (!guard->monitor_ended && !guard->finished) {
@@ -328,7 +290,8 @@ static void watch(struct guard *guard)
             [POLL_CALLER] = {.fd = guard->bonds.caller_pidfd, .events = POLLIN},
             [POLL_FRONT] = {.fd = guard->bonds.front_socket, .events = POLLIN},
         };
-        int bound = guard->monitor_stopped ? (int)(MONITOR_STOPPED_US / 1000U) : -1;
+        int bound = guard->monitor_stopped ? (int)(MONITOR_STOPPED_US / 1000U)
+                                           : (int)(STARVED_US / 1000U);
         if (poll(fds, POLL_COUNT, bound) < 0 && errno != EINTR) {
             (void)sbx_child_signal(guard->monitor,
                                    SIGKILL); /* blind: let the tree fall to us */
@@ -348,6 +311,7 @@ static void watch(struct guard *guard)
         }
         take_signals(guard);
         replace_if_overdue(guard);
+        look_after_late_ones(guard);
     }
 }
 
@@ -387,7 +351,7 @@ static void let_monitor_go(struct guard *guard)
 static void publish_once(struct guard *guard)
 {
     struct sbx_pair *pair = guard->pair;
-    bool mine = claim(pair);
+    bool mine = sbx_pair_claim(pair);
     if (!mine && !wait_for_monitor(guard, MONITOR_LEAVES_US)) {
         /* Two at a time would get into each other's way. */
         (void)sbx_child_signal(guard->monitor, SIGKILL);
@@ -395,15 +359,16 @@ static void publish_once(struct guard *guard)
     }
     mine = mine || atomic_load(&pair->publish) != SBX_PUBLISH_DONE;
     if (mine) {
-        publish_myself(pair, guard->hooks->publish, guard->hooks->context);
+        sbx_pair_publish(pair, guard->hooks->publish, guard->hooks->context);
     }
 }
 
 static int publish_result(struct guard *guard)
 {
     struct sbx_pair *pair = guard->pair;
-    sbx_reader_done(&guard->reader);
+    sbx_reader_stop(&guard->reader);
     if (atomic_load(&pair->phase) != SBX_PAIR_FINISHED) {
+        sbx_reader_done(&guard->reader); /* before its end can be taken for a member's */
         guard->hooks->lost(pair, guard->hooks->context);
         atomic_store(&pair->phase, SBX_PAIR_FINISHED);
     }
@@ -414,6 +379,7 @@ static int publish_result(struct guard *guard)
     if (!guard->monitor_ended) {
         let_monitor_go(guard);
     }
+    sbx_reader_done(&guard->reader);
     return guard->hooks->status(guard->hooks->context);
 }
 

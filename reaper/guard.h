@@ -48,6 +48,9 @@ struct sbx_pair {
     /* CLOCK_MONOTONIC by which the monitor should be through; a monitor that is stopped
      * past it is replaced. */
     _Atomic uint64_t overdue_us;
+    /* When the monitor wants to look next; 0: not yet known. Long past it, it may be
+     * starved of the processor. */
+    _Atomic uint64_t due_us;
 };
 
 /* What goes through the socket between the two, one record each. */
@@ -104,6 +107,11 @@ struct sbx_guard_hooks {
  * to have ended, and the caller is about to exit with that status. */
 int sbx_guard_run(struct sbx_pair *pair, const struct sbx_guard_hooks *hooks,
                   bool die_with_parent);
+
+/* Who publishes: true for one of the two, once. Publishing says that it is done. */
+bool sbx_pair_claim(struct sbx_pair *pair);
+void sbx_pair_publish(struct sbx_pair *pair, void (*publish)(void *context),
+                      void *context);
 
 /* Messages. Send never blocks and never raises SIGPIPE. Receive: 1 a message, 0 none now,
  * -EPIPE: the other side is gone. */

@@ -40,6 +40,11 @@ int sbx_pidref_signal(int proc_fd, const struct sbx_pidref *ref, int signal_numb
     return 0;
 }
 
+bool sbx_pid_exists(pid_t pid)
+{
+    return pid > 1 && (kill(pid, 0) == 0 || errno == EPERM);
+}
+
 int sbx_child_signal(pid_t pid, int signal_number)
 {
     if (pid <= 1) {

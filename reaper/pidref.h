@@ -25,6 +25,10 @@ int sbx_pidfd_open(pid_t pid);
  * <= 1, or another negative errno. */
 int sbx_pidref_signal(int proc_fd, const struct sbx_pidref *ref, int signal_number);
 
+/* Whether there is a process of that number, also one that /proc hides from us. Sends
+ * nothing. */
+bool sbx_pid_exists(pid_t pid);
+
 /* Signals a child of the calling process that has not been reaped: its pid cannot have
  * been reused. Refuses pid <= 1. */
 int sbx_child_signal(pid_t pid, int signal_number);

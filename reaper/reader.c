@@ -4,7 +4,6 @@
  */
 #include "reaper/reader.h"
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "reaper/pidref.h"
 
@@ -18,7 +17,7 @@
 #include <unistd.h>
 
 /* From SIGKILL to its end it only has to be scheduled. */
-#define DEATH_BOUND_US (1 * SBX_US_PER_S)
+#define DEATH_BOUND_MS 1000
 
 int sbx_reader_open(struct sbx_reader *reader)
 {
@@ -48,15 +47,24 @@ void sbx_reader_start(struct sbx_reader *reader)
     reader->pid = pid > 0 ? pid : 0;
 }
 
+void sbx_reader_stop(struct sbx_reader *reader)
+{
+    if (reader->pid != 0) {
+        (void)sbx_child_signal(reader->pid, SIGKILL);
+    }
+}
+
 static void bury(struct sbx_reader *reader)
 {
     if (reader->pid == 0) {
         return;
     }
-    uint64_t until = sbx_clock_add(sbx_clock_us(), DEATH_BOUND_US);
-    (void)sbx_child_signal(reader->pid, SIGKILL);
-    while (waitpid(reader->pid, NULL, WNOHANG) == 0 && sbx_clock_us() < until) {
-        (void)poll(NULL, 0, 1);
+    sbx_reader_stop(reader);
+    if (waitpid(reader->pid, NULL, WNOHANG) == 0) {
+        SBX_AUTO_CLOSE int pidfd = sbx_pidfd_open(reader->pid);
+        struct pollfd death = {.fd = pidfd, .events = POLLIN};
+        (void)poll(&death, 1, DEATH_BOUND_MS);
+        (void)waitpid(reader->pid, NULL, WNOHANG);
     }
     reader->pid = 0;
 }

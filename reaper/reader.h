@@ -27,6 +27,9 @@ void sbx_reader_start(struct sbx_reader *reader);
 /* Kills the present one and forks another. May wait as a fork and a dying process do. */
 void sbx_reader_replace(struct sbx_reader *reader);
 
+/* Kills it, and does not wait: it dies while others work. */
+void sbx_reader_stop(struct sbx_reader *reader);
+
 /* Kills and reaps it, with a bound; closes what is open. */
 void sbx_reader_done(struct sbx_reader *reader);
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "reaper/members.h"
+#include "reaper/pidref.h"
 #include "reaper/scan.h"
 
 #include <errno.h>
@@ -35,6 +36,7 @@ struct sbx_tree {
     uint64_t deadline_us;
     uint32_t generation;
     size_t new_count;
+    pid_t hidden_pid; /* met in the walk under way; 0: none */
     uint64_t total_count;
 
     const struct sbx_tree_hooks *hooks; /* of the walk under way */
@@ -117,6 +119,22 @@ bool sbx_member_ended(const struct sbx_member *member)
     return state == 'X' || state == 'x' || (state == 'Z' && member->stat.threads <= 1);
 }
 
+/* An entry that is not there belongs to nobody, or to somebody whom /proc hides (hidepid,
+ * and a process that is not dumpable or has another uid). Such a member cannot be
+ * measured; the walk goes on, since it can still be swept, and fails at its end. */
+static int tell_hidden(struct sbx_tree *tree, pid_t pid, int error)
+{
+    struct sbx_proc_stat stat;
+    if (error != -ENOENT || !sbx_pid_exists(pid)) {
+        return error;
+    }
+    /* Its number may have been given to somebody new between the two looks. */
+    if (sbx_proc_stat_at(tree->proc_fd, pid, &stat) == -ENOENT && sbx_pid_exists(pid)) {
+        tree->hidden_pid = pid;
+    }
+    return error;
+}
+
 /* Reads a known member anew. -ESRCH when it is gone or its pid is somebody else's now. */
 static int refresh(struct sbx_tree *tree, uint32_t slot)
 {
@@ -126,7 +144,7 @@ static int refresh(struct sbx_tree *tree, uint32_t slot)
                 ? read_kept(member->stat_fd, &stat)
                 : sbx_proc_stat_at(tree->proc_fd, member->stat.pid, &stat);
     if (r < 0) {
-        return is_gone(r) ? -ESRCH : r;
+        return is_gone(tell_hidden(tree, member->stat.pid, r)) ? -ESRCH : r;
     }
     if (stat.start_ticks != member->stat.start_ticks) {
         return -ESRCH;
@@ -244,7 +262,7 @@ static int admit(pid_t pid, void *context)
         r = add(tree, pid, &slot);
     }
     if (r < 0) {
-        return is_gone(r) ? 0 : r;
+        return is_gone(tell_hidden(tree, pid, r)) ? 0 : r;
     }
     enlist(tree, slot);
     return 0;
@@ -254,7 +272,7 @@ static int admit_children_of_thread(pid_t pid, pid_t tid, struct sbx_tree *tree)
 {
     SBX_AUTO_CLOSE int fd = sbx_proc_open_children(tree->proc_fd, pid, tid);
     if (fd < 0) {
-        return is_gone(fd) ? 0 : fd;
+        return is_gone(tell_hidden(tree, pid, fd)) ? 0 : fd;
     }
     int r = sbx_proc_read_children(fd, admit, tree);
     return is_gone(r) ? 0 : r;
@@ -281,7 +299,7 @@ static int expand_main_thread(struct sbx_tree *tree, uint32_t slot)
         if (fd == -EMFILE || fd == -ENFILE) {
             tree->members.fd_budget = 0;
         } else if (fd < 0) {
-            return is_gone(fd) ? 0 : fd;
+            return is_gone(tell_hidden(tree, pid, fd)) ? 0 : fd;
         } else {
             member->children_fd = sbx_members_keep(&tree->members, fd);
         }
@@ -438,6 +456,7 @@ int sbx_tree_walk(struct sbx_tree *tree, const struct sbx_tree_hooks *hooks,
     tree->generation++;
     sbx_members_restart(&tree->members);
     tree->new_count = 0;
+    tree->hidden_pid = 0;
     tree->hooks = hooks;
     int r = sbx_tree_each_child(tree, admit, tree);
     uint32_t next = 0;
@@ -448,6 +467,11 @@ int sbx_tree_walk(struct sbx_tree *tree, const struct sbx_tree_hooks *hooks,
         r = look_for_missing(tree, &next);
     }
     tree->hooks = NULL;
+    if (r == 0 && tree->hidden_pid != 0) {
+        return sbx_error_set(err, EACCES, SBX_STAGE_MONITOR,
+                             "process %d of the tree is hidden from us (hidepid)",
+                             tree->hidden_pid);
+    }
     if (r < 0) {
         return sbx_error_set(err, -r, SBX_STAGE_MONITOR,
                              "the process tree cannot be read: %s", strerrordesc_np(-r));

@@ -30,11 +30,12 @@ struct sbx_member {
     /* From status, when it was last read (see status_due): SBX_UNKNOWN before that. */
     uint64_t hwm_bytes;
     uint64_t swap_bytes;
-    uint64_t pss_bytes;    /* when smaps_rollup was last read */
-    uint64_t pss_retry_us; /* not to be read before: reading it hung */
-    bool ignores_sigchld;  /* children that it does not wait for leave no trace of their
-                              CPU */
-    bool namespace_init;   /* first process of a PID namespace below ours */
+    uint64_t pss_bytes;     /* when smaps_rollup was last read */
+    uint64_t pss_rss_bytes; /* rss_bytes at that time */
+    uint64_t pss_retry_us;  /* not to be read before: reading it hung */
+    bool ignores_sigchld;   /* children that it does not wait for leave no trace of their
+                               CPU */
+    bool namespace_init;    /* first process of a PID namespace below ours */
     bool wrapper; /* a launcher around the command: not counted, not signalled politely */
     bool own_memory; /* known not to share its parent's: that never changes back */
     bool pss_asked;  /* in the request for PSS under way */
