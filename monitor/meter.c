@@ -16,12 +16,13 @@
  * and by this much... */
 #define PEAK_STEP 32U
 #define PEAK_STEP_BYTES (1U << 20)
-/* ...and as long as such readings take at most one part of these of the run: the first
- * while the bound grows, the second while it does not. Then what was shared may become
- * private, but only if somebody works. */
+/* ...and while the bound grows as long as such readings take at most one part of these of
+ * the run. */
 #define PSS_SHARE 50U
-#define PSS_CALM_SHARE 200U
 #define PSS_CREDIT_US 5000U
+/* While it does not grow, what was shared may become private, but only if somebody works:
+ * then each reading is paid for by so many times its cost without one. */
+#define PSS_CALM_SHARE 100U
 /* A run that is over before this is not worth a reader. */
 #define PSS_FIRST_US 5000U
 /* How long an answer is waited for, and how long a member at which a reader hung is left
@@ -29,6 +30,13 @@
 #define PSS_WAIT_LIMIT_US 50000U
 #define PSS_WAIT_PEAK_US 20000U
 #define PSS_RETRY_US 1000000U
+/* How often a sum that matters is read, and how long an estimate above the limit is
+ * doubted.
+ */
+#define PSS_READINGS_LIMIT 3
+#define PSS_READINGS_PEAK 2
+#define PSS_READINGS_US 100000U
+#define PSS_DOUBT_US 500000U
 /* Status is read of those that need it and of these many others for each sample, in turn.
  */
 #define STATUS_TURN 4U
@@ -54,6 +62,7 @@ void sbx_meter_init(struct sbx_meter *meter, int proc_fd, const struct sbx_limit
     meter->proc_fd = proc_fd;
     meter->limits = *limits;
     meter->pss = pss;
+    meter->doubt_since_us = SBX_UNKNOWN;
     meter->usage = usage;
     meter->swap_on = sysinfo(&host) < 0 || host.totalswap > 0;
     if (sbx_proc_status_at(proc_fd, getpid(), &own) == 0 &&
@@ -128,8 +137,10 @@ static void note_vanished(const struct sbx_member *member,
                    (status.sig_ignored >> (SIGCHLD - 1) & 1U) != 0;
     uint64_t waited_now = sbx_proc_tree_cpu_us(&now) - sbx_proc_own_cpu_us(&now);
     bool unmoved = used >= 2 * ticks_us(1) && waited_now == parent->waited_before_us;
+    /* It may ignore SIGCHLD only since it waited for this one. */
+    bool taken = waited_now + 4 * ticks_us(1) >= parent->waited_before_us + used;
     if (ignores || unmoved) {
-        meter->lost_cpu_us += used;
+        meter->lost_cpu_us += taken && !unmoved ? 0 : used;
         meter->usage->cpu_complete = false;
     }
 }
@@ -259,7 +270,8 @@ struct pss {
     uint64_t total_bytes;
     uint64_t anon_bytes; /* and shared memory */
     uint64_t swap_bytes;
-    bool exact; /* no member had to be counted with its RSS */
+    size_t members;
+    bool by_rss; /* some may not be read, and count with their RSS */
 };
 
 /* Members that ended have none, those at which a reader hung are left alone for a while.
@@ -283,31 +295,44 @@ static void request_pss(struct sbx_meter *meter, struct sbx_tree *tree, uint64_t
     }
 }
 
-static void add_rss(struct sbx_member *member, struct pss *pss)
+static uint64_t rss_and_swap(const struct sbx_member *member)
 {
-    member->pss_bytes = member->rss_bytes + known_or(member->swap_bytes, 0);
-    pss->total_bytes += member->pss_bytes;
-    pss->anon_bytes += member->rss_bytes;
-    pss->exact = false;
+    return member->rss_bytes + known_or(member->swap_bytes, 0);
 }
 
-static void add_entry(struct sbx_member *member, const struct sbx_pss_entry *entry,
-                      struct pss *pss)
+/* Whom the reader could not read in time: what it had when it was last read, and what its
+ * RSS has grown by since; its RSS when it never was. */
+static uint64_t estimate(const struct sbx_member *member)
 {
-    if (entry->state == SBX_PSS_SHARED || entry->state == SBX_PSS_GONE) {
-        member->pss_bytes = 0;
-        return;
+    uint64_t most = rss_and_swap(member);
+    if (member->pss_bytes == SBX_UNKNOWN) {
+        return most;
     }
-    member->own_memory = member->own_memory || entry->differs;
-    if (entry->state != SBX_PSS_DONE) {
-        add_rss(member, pss);
-        return;
-    }
+    uint64_t grown = member->rss_bytes > member->pss_rss_bytes
+                         ? member->rss_bytes - member->pss_rss_bytes
+                         : 0;
+    return member->pss_bytes + grown < most ? member->pss_bytes + grown : most;
+}
+
+/* Takes an answer; returns what the member counts. */
+static uint64_t add_entry(struct sbx_member *member, const struct sbx_pss_entry *entry,
+                          struct pss *pss)
+{
     uint64_t swap = known_or(entry->swap_bytes, known_or(member->swap_bytes, 0));
-    member->pss_bytes = entry->pss_bytes + swap;
-    pss->total_bytes += member->pss_bytes;
-    pss->swap_bytes += swap;
-    pss->anon_bytes += entry->anon_bytes;
+    member->own_memory = member->own_memory || entry->differs;
+    member->pss_rss_bytes = member->rss_bytes;
+    if (entry->state == SBX_PSS_DONE) {
+        member->pss_bytes = entry->pss_bytes + swap;
+        pss->anon_bytes += entry->anon_bytes;
+        pss->swap_bytes += swap;
+    } else if (entry->state == SBX_PSS_REFUSED) {
+        member->pss_bytes = rss_and_swap(member);
+        pss->anon_bytes += member->rss_bytes;
+        pss->by_rss = true;
+    } else {
+        member->pss_bytes = 0; /* gone, or its parent's memory */
+    }
+    return member->pss_bytes;
 }
 
 static void add_answers(struct sbx_meter *meter, struct sbx_tree *tree, uint64_t now_us,
@@ -321,17 +346,17 @@ static void add_answers(struct sbx_meter *meter, struct sbx_tree *tree, uint64_t
         if (sbx_member_ended(member) || member->rss_bytes == 0) {
             continue;
         }
-        if (!member->pss_asked) {
-            add_rss(member, pss);
-        } else {
-            const struct sbx_pss_entry *entry = sbx_pss_entry_at(meter->pss, next++);
-            if (entry->state == SBX_PSS_PENDING && !hung) {
-                hung = true;
-                member->pss_retry_us = now_us + PSS_RETRY_US;
-            }
-            add_entry(member, entry, pss);
+        const struct sbx_pss_entry *entry =
+            member->pss_asked ? sbx_pss_entry_at(meter->pss, next++) : NULL;
+        if (entry != NULL && entry->state == SBX_PSS_PENDING && !hung) {
+            hung = true; /* at this one; the rest had no turn */
+            member->pss_retry_us = now_us + PSS_RETRY_US;
         }
-        offer(&sample->memory_culprit, member, member->pss_bytes);
+        bool answered = entry != NULL && entry->state != SBX_PSS_PENDING;
+        uint64_t bytes = answered ? add_entry(member, entry, pss) : estimate(member);
+        pss->total_bytes += bytes;
+        pss->members++;
+        offer(&sample->memory_culprit, member, bytes);
     }
 }
 
@@ -350,30 +375,95 @@ static void note_pss(struct sbx_meter *meter, const struct pss *pss,
     }
     raise_to(&usage->memory_anon_peak_bytes, pss->anon_bytes);
     raise_to(&usage->swap_peak_bytes, meter->swap_on ? pss->swap_bytes : 0);
-    enum sbx_memory_method method = pss->exact ? SBX_MEMORY_PSS : SBX_MEMORY_RSS;
+    enum sbx_memory_method method = pss->by_rss ? SBX_MEMORY_RSS : SBX_MEMORY_PSS;
     if (method > usage->memory_method) {
         usage->memory_method = method;
     }
 }
 
-/* For the limit, whoever cannot be read in time counts with RSS: a limit is held. For a
- * peak alone there is another time. */
-static void read_pss(struct sbx_meter *meter, struct sbx_tree *tree, bool for_limit,
-                     struct sbx_sample *sample)
+struct reading {
+    struct sbx_sample sample;
+    struct pss pss;
+    int error; /* 0: every member was read that may be */
+};
+
+static void read_once(struct sbx_meter *meter, struct sbx_tree *tree, uint64_t wait_us,
+                      struct reading *ret_reading)
 {
     uint64_t now = sbx_clock_us();
     request_pss(meter, tree, now);
-    int r = sbx_pss_read(meter->pss, for_limit ? PSS_WAIT_LIMIT_US : PSS_WAIT_PEAK_US);
-    struct pss pss = {.exact = true};
-    struct sbx_sample measured = *sample;
-    add_answers(meter, tree, now, &measured, &pss);
-    if (r < 0) {
+    ret_reading->error = sbx_pss_read(meter->pss, wait_us);
+    add_answers(meter, tree, now, &ret_reading->sample, &ret_reading->pss);
+}
+
+/* Members are read one after the other. What one has shared when it is read, and another
+ * has alone when that is read, counts twice, so a sum that would matter is read again,
+ * and the least counts: what is really there stays. */
+static struct reading read_least(struct sbx_meter *meter, struct sbx_tree *tree,
+                                 bool for_limit, const struct sbx_sample *sample)
+{
+    uint64_t matters = for_limit ? meter->limits.memory_bytes
+                                 : known_or(meter->usage->memory_peak_bytes, 0);
+    uint64_t wait = for_limit ? PSS_WAIT_LIMIT_US : PSS_WAIT_PEAK_US;
+    int attempts = for_limit ? PSS_READINGS_LIMIT : PSS_READINGS_PEAK;
+    uint64_t started = sbx_clock_us();
+    struct reading least = {.sample = *sample};
+    read_once(meter, tree, wait, &least);
+    for (int i = 1; i < attempts; i++) {
+        bool settled =
+            least.error < 0 || least.pss.members < 2 || least.pss.total_bytes <= matters;
+        if (settled || sbx_clock_us() - started > PSS_READINGS_US) {
+            break;
+        }
+        struct reading again = {.sample = *sample};
+        read_once(meter, tree, wait, &again);
+        if (again.error < 0 || again.pss.total_bytes < least.pss.total_bytes) {
+            least = again;
+        }
+    }
+    return least;
+}
+
+/* A sum that is partly an estimate breaks no limit at once: members that fork hold their
+ * own lock for a moment. But nobody gets away by holding it for long. */
+static bool is_doubtful(struct sbx_meter *meter, const struct reading *reading)
+{
+    if (reading->error == 0 || reading->pss.total_bytes <= meter->limits.memory_bytes) {
+        meter->doubt_since_us = SBX_UNKNOWN;
+        return false;
+    }
+    if (meter->doubt_since_us == SBX_UNKNOWN) {
+        meter->doubt_since_us = reading->sample.elapsed_us;
+    }
+    return reading->sample.elapsed_us - meter->doubt_since_us < PSS_DOUBT_US;
+}
+
+static void read_pss(struct sbx_meter *meter, struct sbx_tree *tree, bool for_limit,
+                     struct sbx_sample *sample)
+{
+    struct reading reading = read_least(meter, tree, for_limit, sample);
+    if (reading.error < 0) {
         meter->peak_retry_us = sample->elapsed_us + PSS_RETRY_US;
     }
-    if (r == 0 || for_limit) {
-        note_pss(meter, &pss, &measured);
-        *sample = measured;
+    if (!for_limit) {
+        if (reading.error == 0) { /* else there is another time */
+            note_pss(meter, &reading.pss, &reading.sample);
+            *sample = reading.sample;
+        }
+        return;
     }
+    if (is_doubtful(meter, &reading)) {
+        return; /* its memory stays unknown, and the next sample is soon */
+    }
+    bool below = reading.pss.total_bytes <= meter->limits.memory_bytes;
+    if (reading.error < 0 && below) {
+        reading.sample.memory_bytes =
+            reading.pss.total_bytes; /* no figure for the report */
+    } else {
+        reading.pss.by_rss = reading.pss.by_rss || reading.error < 0;
+        note_pss(meter, &reading.pss, &reading.sample);
+    }
+    *sample = reading.sample;
 }
 
 static bool exceeds(uint64_t bound, uint64_t past)
@@ -400,9 +490,11 @@ static bool promises_peak(const struct sbx_meter *meter, const struct sums *sums
     }
     bool grows = exceeds(bound, meter->read_bound_bytes);
     bool works = cpu_of(meter, sums) != meter->read_cpu_us;
-    uint64_t share = grows ? PSS_SHARE : PSS_CALM_SHARE;
-    return exceeds(bound, peak) && (grows || works) &&
-           sbx_pss_cost_us(meter->pss) <= PSS_CREDIT_US + sample->elapsed_us / share;
+    bool paid =
+        sample->elapsed_us - meter->read_at_us >= meter->read_cost_us * PSS_CALM_SHARE;
+    uint64_t budget = PSS_CREDIT_US + sample->elapsed_us / PSS_SHARE;
+    return exceeds(bound, peak) &&
+           ((works && paid) || (grows && sbx_pss_cost_us(meter->pss) <= budget));
 }
 
 static void take_memory(struct sbx_meter *meter, struct sbx_tree *tree,
@@ -417,9 +509,12 @@ static void take_memory(struct sbx_meter *meter, struct sbx_tree *tree,
     uint64_t limit = meter->limits.memory_bytes;
     bool for_limit = limit != 0 && sample->memory_bound_bytes > limit;
     if (for_limit || promises_peak(meter, sums, sample)) {
+        uint64_t cost_before = sbx_pss_cost_us(meter->pss);
         meter->read_bound_bytes = sample->memory_bound_bytes;
         meter->read_cpu_us = cpu_of(meter, sums);
+        meter->read_at_us = sample->elapsed_us;
         read_pss(meter, tree, for_limit, sample);
+        meter->read_cost_us = sbx_pss_cost_us(meter->pss) - cost_before;
     }
 }
 

@@ -33,13 +33,17 @@ struct sbx_meter {
 
     uint64_t reaped_user_us;
     uint64_t reaped_system_us;
-    uint64_t unseen_count;     /* reaped, but never met by a walk */
-    uint64_t lost_cpu_us;      /* last seen of children that nobody waited for */
-    struct sbx_pss *pss;       /* borrowed */
-    uint64_t peak_retry_us;    /* since launch: no reading for a peak alone before that */
-    uint64_t read_bound_bytes; /* RSS + swap at the last reading of PSS */
-    uint64_t read_cpu_us;      /* CPU of the tree at the last reading of PSS */
-    size_t status_cursor;      /* rotates through the members */
+    uint64_t unseen_count;   /* reaped, but never met by a walk */
+    uint64_t lost_cpu_us;    /* last seen of children that nobody waited for */
+    struct sbx_pss *pss;     /* borrowed */
+    uint64_t doubt_since_us; /* an estimate has been above the limit since; SBX_UNKNOWN */
+    uint64_t peak_retry_us;  /* since launch: no reading for a peak alone before that */
+    /* At the last reading of PSS: */
+    uint64_t read_bound_bytes; /* RSS + swap */
+    uint64_t read_cpu_us;      /* CPU of the tree */
+    uint64_t read_at_us;       /* since launch */
+    uint64_t read_cost_us;
+    size_t status_cursor; /* rotates through the members */
 };
 
 /* Call it before the launch (it looks at the caller's own memory). `pss` is borrowed. */

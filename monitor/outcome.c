@@ -202,6 +202,9 @@ static void say_breach(struct line *line, const struct sbx_record *record)
 static const char *stray_fate(const struct sbx_spec *spec,
                               const struct sbx_record *record)
 {
+    if (record->termination.survivors_count > 0) {
+        return "found"; /* not all of them were ended: see the survivors */
+    }
     if (record->termination.proof == SBX_PROOF_NO_CHILDREN &&
         record->termination.killed_count == 0 && spec->strays == SBX_STRAYS_WAIT) {
         return "waited for";

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "reaper/boost.h"
+#include "reaper/pidref.h"
 #include "reaper/proc.h"
 
 #include <errno.h>
@@ -16,6 +17,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -58,7 +60,8 @@ static void read_entry(int proc_fd, struct sbx_pss_entry *entry)
             entry->anon_bytes += smaps.shmem_bytes;
         }
     } else {
-        state = r == -ESRCH || r == -ENOENT ? SBX_PSS_GONE : SBX_PSS_REFUSED;
+        bool gone = r == -ESRCH || (r == -ENOENT && !sbx_pid_exists(entry->pid));
+        state = gone ? SBX_PSS_GONE : SBX_PSS_REFUSED;
     }
     __atomic_store_n(&entry->state, (int32_t)state, __ATOMIC_RELEASE);
 }
@@ -80,7 +83,11 @@ void sbx_pss_serve(struct sbx_pss_area *area, int socket)
     (void)prctl(PR_SET_NAME, "sbx-reader", 0, 0, 0);
     __atomic_store_n(&area->reader_pid, getpid(), __ATOMIC_RELEASE);
     sbx_boost();
-    (void)setsid(); /* a scheduling group of its own */
+    /* Out of reach of the terminal. A session, and with it a scheduling group of its own,
+     * only where its priority could be raised: see step_aside in watch.c. */
+    if (getpriority(PRIO_PROCESS, 0) >= 0 || setsid() < 0) {
+        (void)setpgid(0, 0);
+    }
     if (socket > 3) {
         (void)close_range(3, (unsigned)socket - 1, 0);
     }
@@ -157,15 +164,33 @@ static bool await(struct sbx_pss *pss, uint32_t wanted, uint64_t wait_us)
     }
 }
 
-/* One that would run if it got a processor does not hang at anybody. On a busy machine,
- * without a right to priority, that is no rarity, and what is counted with RSS instead
- * would break the limit of whoever shares memory. */
+static bool is_runnable(const struct sbx_pss *pss, pid_t pid)
+{
+    struct sbx_proc_stat stat;
+    return sbx_proc_stat_at(pss->proc_fd, pid, &stat) == 0 && stat.state == 'R';
+}
+
+/* Who is being read. */
+static pid_t first_pending(const struct sbx_pss_area *area)
+{
+    for (size_t i = 0; i < area->count; i++) {
+        const struct sbx_pss_entry *entry = &area->entries[i];
+        if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) == SBX_PSS_PENDING) {
+            return entry->pid;
+        }
+    }
+    return 0;
+}
+
+/* A reader that would run if it got a processor does not hang at anybody, nor does one
+ * that waits for a member which would: that one forks, and was preempted with its lock in
+ * hand. On a busy machine, without a right to priority, neither is a rarity. */
 static bool is_starved(const struct sbx_pss *pss)
 {
-    pid_t pid = __atomic_load_n(&pss->area->reader_pid, __ATOMIC_ACQUIRE);
-    struct sbx_proc_stat stat;
-    return pid == 0 ||
-           (sbx_proc_stat_at(pss->proc_fd, pid, &stat) == 0 && stat.state == 'R');
+    pid_t reader = __atomic_load_n(&pss->area->reader_pid, __ATOMIC_ACQUIRE);
+    pid_t member = first_pending(pss->area);
+    return reader == 0 || is_runnable(pss, reader) ||
+           (member != 0 && is_runnable(pss, member));
 }
 
 static bool await_patiently(struct sbx_pss *pss, uint32_t wanted, uint64_t wait_us)

@@ -311,7 +311,8 @@ static void put_survivors(struct sbx_json *json,
 static void put_termination(struct sbx_json *json, const struct sbx_record *record)
 {
     const struct sbx_termination *termination = &record->termination;
-    if (record->leader_pid <= 0) {
+    /* A lost run may have had a leader that nobody had time to note. */
+    if (record->leader_pid <= 0 && record->outcome != SBX_OUTCOME_LOST) {
         return;
     }
     sbx_json_object(json, "termination");
