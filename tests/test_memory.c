@@ -176,6 +176,22 @@ START_TEST(a_small_program_is_small)
 }
 END_TEST
 
+/* Members that come and go while they are read one after the other, and a parent that
+ * holds the lock of its memory: neither makes a sum that is not there. */
+START_TEST(sharing_among_many_forks_is_no_breach)
+{
+    static const char *const command[] = {"@measure_forker", "150", "8", "6", NULL};
+    struct sbx_trial trial = {
+        .command = command, .as_nobody = _i == 1, .options = "--memory 225M --wall 50"};
+    sbx_trial_run(&trial);
+    sbx_trial_expect(&trial, 0, "exited", NULL);
+    sbx_trial_expect_empty(&trial);
+    ck_assert_int_ge(sbx_trial_integer(&trial, "usage.memory_peak_bytes"), 145LL << 20);
+    ck_assert_int_lt(sbx_trial_integer(&trial, "usage.memory_peak_bytes"), 225LL << 20);
+    sbx_trial_done(&trial);
+}
+END_TEST
+
 int main(void)
 {
     int identities = sbx_trial_identities();
@@ -188,6 +204,8 @@ int main(void)
     TCase *peaks = sbx_fixture_case(suite, "peaks", 90);
     tcase_add_loop_test(peaks, what_is_held_is_measured_once, 0, identities * HELD_COUNT);
     tcase_add_loop_test(peaks, a_spike_is_seen, 0, identities * SPIKE_COUNT);
+    tcase_add_loop_test(peaks, sharing_among_many_forks_is_no_breach, 0,
+                        sbx_trial_identities());
     tcase_add_test(peaks, a_small_program_is_small);
     return sbx_fixture_run(suite);
 }

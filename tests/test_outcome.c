@@ -189,7 +189,7 @@ START_TEST(test_line_joined)
     sbx_record_survivor(&record, 9, "d", "");
     ck_assert_str_eq(sbx_report_line(&spec, &record, line),
                      "sbx-watch: breach: wall limit 2s, observed 2.001s; 2 processes "
-                     "survived: su (8): not permitted, d (9); 5 strays were ended: s "
+                     "survived: su (8): not permitted, d (9); 5 strays were found: s "
                      "(1), s (2), s (3), ...");
     spec.strays = SBX_STRAYS_WAIT;
     record.termination.survivors_count = 0;

@@ -126,8 +126,11 @@ static const struct {
      ",'error':{'stage':'options',"
      "'message':'option --wall: ^5\\\\x0A\\\"x^ is not a duration','errno':22,"
      "'errno_name':'EINVAL'}}"},
-    {"lost-early", "{'schema':'sbx.report/1','command':['sleep','60'],'outcome':'lost',"
-                   "'limits':{},'ceilings':{}," QUIET "}"},
+    {"lost-early",
+     "{'schema':'sbx.report/1','command':['sleep','60'],'outcome':'lost',"
+     "'termination':{'escalated':false,'killed_count':0,'strays':[],'strays_count':0,"
+     "'survivors':[],'survivors_count':0,'proof':'none'},"
+     "'limits':{},'ceilings':{}," QUIET "}"},
     {"survivor", "{" STARTED SAMPLED WALL
                  "'termination':{'escalated':false,'killed_count':0,'strays':[],"
                  "'strays_count':0,'survivors':[{'pid':123,'name':'su',"

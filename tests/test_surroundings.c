@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -345,6 +346,106 @@ START_TEST(strays_can_be_kept)
 }
 END_TEST
 
+/* Swallowing it in silence would be a run without its report. */
+START_TEST(a_report_to_a_closed_standard_error_is_refused)
+{
+    static const char *const command[] = {"touch", "@/ran", NULL};
+    char ran[SBX_FIXTURE_PATH_SIZE];
+    struct sbx_trial trial = {.command = command,
+                              .options = "-r -",
+                              .without_report = true,
+                              .stdio = {0, 0, SBX_TRIAL_CLOSED}};
+    sbx_trial_run(&trial);
+    ck_assert_int_eq(trial.status, 125);
+    ck_assert_int_lt(access(sbx_trial_path(&trial, ran, "ran"), F_OK), 0);
+    sbx_trial_expect_empty(&trial);
+    sbx_trial_done(&trial);
+}
+END_TEST
+
+/* A member that /proc hides cannot be measured: the run is not left without its limits.
+ */
+START_TEST(a_hidden_member_is_unmeasurable)
+{
+    static const char *const command[] = {"@hidden", "5", NULL};
+    static const char *const launcher[] = {
+        "unshare",
+        "-m",
+        "sh",
+        "-c",
+        "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid=65534 "
+        "--regid=65534 --clear-groups \"$@\"",
+        "sh",
+        NULL};
+    struct sbx_trial trial = {.command = command,
+                              .launcher = launcher,
+                              .as_nobody = false,
+                              .without_report = true,
+                              .options = "--processes 3 --wall 40 -r -"};
+    if (getuid() != 0) {
+        (void)fprintf(stderr, "# skipped: hidepid needs root to mount\n");
+        return;
+    }
+    sbx_trial_run(&trial);
+    if (strstr(trial.err, "unshare") != NULL || strstr(trial.err, "mount:") != NULL ||
+        strstr(trial.err, "setpriv") != NULL) {
+        (void)fprintf(stderr, "# skipped: %s\n", trial.err);
+        return;
+    }
+    ck_assert_msg(trial.status == 124 && strstr(trial.err, "unmeasurable") != NULL,
+                  "status %d: %s", trial.status, trial.err);
+    sbx_trial_expect_empty(&trial);
+    sbx_trial_done(&trial);
+}
+END_TEST
+
+static void few_descriptors(const struct sbx_trial *trial)
+{
+    const rlim_t *count = trial->context;
+    struct rlimit limit = {*count, *count};
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0) {
+        _exit(99);
+    }
+}
+
+/* Few descriptors: it runs, or says in one line that nothing ran. */
+START_TEST(few_descriptors_are_no_lost_run)
+{
+    static const char *const command[] = {"touch", "@/ran", NULL};
+    rlim_t count = (rlim_t)_i;
+    char ran[SBX_FIXTURE_PATH_SIZE];
+    struct sbx_trial trial = {.command = command,
+                              .without_report = true,
+                              .prepare = few_descriptors,
+                              .context = &count};
+    sbx_trial_run(&trial);
+    bool there = access(sbx_trial_path(&trial, ran, "ran"), F_OK) == 0;
+    ck_assert_msg(there ? trial.status == 0 : trial.status == 125,
+                  "%d descriptors: %d: %s", _i, trial.status, trial.err);
+    ck_assert_msg(strstr(trial.err, "lost") == NULL && strstr(trial.err, "[err]") == NULL,
+                  "%d descriptors: %s", _i, trial.err);
+    ck_assert(there || _i < 30);
+    sbx_trial_done(&trial);
+}
+END_TEST
+
+/* A tracer that holds the monitor would hold up every limit: the guard takes over. */
+START_TEST(a_traced_monitor_is_replaced)
+{
+    static const char *const command[] = {"@tracer", NULL};
+    struct sbx_trial trial = {.command = command, .options = "--wall 1 --grace 1"};
+    sbx_trial_run(&trial);
+    if (trial.status == 3) {
+        (void)fprintf(stderr, "# skipped: ptrace is refused here\n");
+    } else {
+        sbx_trial_expect(&trial, 125, "lost", NULL);
+        ck_assert_uint_lt(trial.elapsed_us, 25000000U);
+    }
+    sbx_trial_expect_empty(&trial);
+    sbx_trial_done(&trial);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("surroundings");
@@ -368,5 +469,9 @@ int main(void)
     tcase_add_test(strays, strays_can_be_waited_for);
     tcase_add_test(strays, limits_stay_on_while_strays_are_waited_for);
     tcase_add_test(strays, strays_can_be_kept);
+    tcase_add_test(strays, a_report_to_a_closed_standard_error_is_refused);
+    tcase_add_test(strays, a_hidden_member_is_unmeasurable);
+    tcase_add_test(strays, a_traced_monitor_is_replaced);
+    tcase_add_loop_test(strays, few_descriptors_are_no_lost_run, 6, 34);
     return sbx_fixture_run(suite);
 }

@@ -253,7 +253,9 @@ START_TEST(a_bomb_ends_or_is_named)
 {
     struct net net;
     make_net(&net);
-    const char *count = net.path[0] != '\0' ? "1500" : "300";
+    /* An ordinary user's monitor gets one share among as many as there are sessions: with
+     * 1,500 it does not run before the bomb has ended by itself. */
+    const char *count = net.path[0] != '\0' && _i == 0 && getuid() == 0 ? "1500" : "300";
     const char *const command[] = {"@setsid_bomb", count, "15", NULL};
     struct sbx_trial trial = {.command = command,
                               .options = "--wall 2 --grace 1",

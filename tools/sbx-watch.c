@@ -36,6 +36,7 @@ struct scan {
     enum action action;
     struct sbx_error failure; /* the first one; code 0: none */
     const char *hint;         /* goes with the failure */
+    bool no_stderr;           /* it was closed when we started */
 };
 
 static const char help_hint[] = " (try sbx-watch --help)";
@@ -123,6 +124,12 @@ static void apply(struct scan *scan, const struct sbx_option *option, const char
         scan->action = option == own_options ? ACTION_HELP : ACTION_VERSION;
     } else if (!own && sbx_spec_set(scan->spec, name, value, &error) < 0) {
         fail(scan, &error, option == NULL ? help_hint : "");
+    } else if (scan->no_stderr && strcmp(name, "report") == 0 &&
+               strcmp(value, "-") == 0) {
+        /* What we have opened in its place would swallow the report. */
+        (void)snprintf(error.message, sizeof error.message,
+                       "option --report: '-' is standard error, which is closed");
+        fail(scan, &error, "");
     }
 }
 
@@ -321,10 +328,11 @@ static int run(struct scan *scan)
 
 int main(int argc, char *argv[])
 {
+    bool no_stderr = fcntl(STDERR_FILENO, F_GETFD) < 0;
     if (open_standard_streams() < 0) {
         return SBX_STATUS_FAILED;
     }
-    struct scan scan = {.argv = argv, .next = argc > 0 ? 1 : 0};
+    struct scan scan = {.argv = argv, .next = argc > 0 ? 1 : 0, .no_stderr = no_stderr};
     scan.spec = sbx_spec_new();
     if (scan.spec == NULL) {
         complain("no memory", "");
