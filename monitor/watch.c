@@ -135,6 +135,8 @@ static int launch(struct sbx_watch *watch, const struct rlimit *nofile,
     };
     watch->record->started_real_us = sbx_clock_real_us();
     watch->launched_us = sbx_clock_us();
+    /* From here on there may be somebody who holds us up. */
+    atomic_store(&watch->link->pair->due_us, watch->launched_us);
     return sbx_launch(&launch, &watch->leader, &watch->record->failed_status, err);
 }
 

@@ -29,6 +29,7 @@ command cppcheck cppcheck
 command mandoc mandoc
 command scdoc scdoc
 command stress-ng stress-ng
+command strace strace
 file /usr/bin/time time
 file /usr/bin/python3 python3
 python jsonschema python3-jsonschema
