@@ -170,6 +170,24 @@ START_TEST(the_total_is_a_lower_bound)
 }
 END_TEST
 
+/* Whoever waited for its children has their CPU, also if it ignores SIGCHLD afterwards.
+ */
+START_TEST(what_was_waited_for_counts_once)
+{
+    static const char *const command[] = {"@measure_turns", "5", NULL};
+    struct sbx_trial trial = {.command = command, .options = "--wall 50"};
+    sbx_trial_run(&trial);
+    sbx_trial_expect(&trial, 0, "exited", NULL);
+    sbx_trial_expect_empty(&trial);
+    long long truth = atoll(trial.out);
+    long long found = sbx_trial_integer(&trial, "usage.cpu_us");
+    ck_assert_msg(truth >= 900000 && found >= truth * 9 / 10 &&
+                      found <= truth * 115 / 100,
+                  "%lld us, the kernel says %lld", found, truth);
+    sbx_trial_done(&trial);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cpu");
@@ -181,5 +199,6 @@ int main(void)
     TCase *counts = sbx_fixture_case(suite, "counts", 60);
     tcase_add_loop_test(counts, peaks_of_known_trees, 0, COUNT_COUNT);
     tcase_add_test(counts, the_total_is_a_lower_bound);
+    tcase_add_test(counts, what_was_waited_for_counts_once);
     return sbx_fixture_run(suite);
 }
