@@ -17,10 +17,11 @@
 #include <sys/wait.h>
 
 /* The kernel holds the CPU ceiling by ticks, each charged whole to who runs when it
- * comes; the figures that we read are exact. On a busy machine they have been seen a
- * sixth apart, so a leader killed at its hard ceiling may show less than it by one part
- * of these. */
+ * comes; the figures that we read are exact. On a busy machine the two have been seen
+ * more than a quarter apart in the first second. A leader killed at its hard ceiling may
+ * show less than it by one part of these, and by that much in any case. */
 #define CPU_SLACK_PART 4U
+#define CPU_SLACK_US (SBX_US_PER_S / 2U)
 
 static void carry_out(struct sbx_watch *watch, enum sbx_step step);
 
@@ -30,6 +31,17 @@ uint64_t sbx_watch_elapsed_us(const struct sbx_watch *watch)
 }
 
 /* --- the end of the leader --- */
+
+static uint64_t nearly_us(rlim_t seconds)
+{
+    if (seconds > UINT64_MAX / SBX_US_PER_S) {
+        return SBX_FOREVER_US;
+    }
+    uint64_t limit_us = (uint64_t)seconds * SBX_US_PER_S;
+    uint64_t slack_us = limit_us / CPU_SLACK_PART;
+    slack_us = slack_us > CPU_SLACK_US ? slack_us : CPU_SLACK_US;
+    return limit_us > slack_us ? limit_us - slack_us : 0;
+}
 
 /* Which ceiling ended the leader, if one did; -1 else. */
 static int ceiling_that_fired(const struct sbx_watch *watch, int signal_number)
@@ -48,8 +60,7 @@ static int ceiling_that_fired(const struct sbx_watch *watch, int signal_number)
         }
         /* SIGKILL comes at the hard limit, and only then is it the ceiling's. */
         bool at_hard = ceiling->hard != RLIM_INFINITY &&
-                       watch->leader_cpu_us >=
-                           ceiling->hard * (SBX_US_PER_S - SBX_US_PER_S / CPU_SLACK_PART);
+                       watch->leader_cpu_us >= nearly_us(ceiling->hard);
         if (signal_number == SIGXCPU || (signal_number == SIGKILL && at_hard)) {
             return i;
         }
