@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 enum sbx_strays { SBX_STRAYS_KILL = 0, SBX_STRAYS_WAIT, SBX_STRAYS_KEEP };
+enum sbx_require { SBX_REQUIRE_COMPLETE = 0 };
 enum sbx_backend { SBX_BACKEND_AUTO = 0, SBX_BACKEND_PROC };
 
 struct sbx_spec {
@@ -30,7 +31,7 @@ struct sbx_spec {
     enum sbx_strays strays;
 
     enum sbx_backend backend;
-    bool require_complete;
+    unsigned require;     /* bits (1 << enum sbx_require) */
     uint64_t interval_us; /* default 250 ms, at least 1 ms */
 
     char *report_path;       /* owned; NULL: no report; "-": stderr */

@@ -78,7 +78,7 @@ START_TEST(test_defaults)
     ck_assert_uint_eq(spec->linger_us, 0);
     ck_assert_int_eq(spec->strays, SBX_STRAYS_KILL);
     ck_assert_int_eq(spec->backend, SBX_BACKEND_AUTO);
-    ck_assert(!spec->require_complete);
+    ck_assert_uint_eq(spec->require, 0);
     ck_assert_uint_eq(spec->interval_us, 250000);
     ck_assert_ptr_null(spec->report_path);
     ck_assert_int_eq(spec->report_directory_fd, -1);
@@ -154,7 +154,7 @@ START_TEST(test_words_and_flags)
     set(spec, "backend", "auto");
     ck_assert_int_eq(spec->backend, SBX_BACKEND_AUTO);
     set(spec, "require", "complete");
-    ck_assert(spec->require_complete);
+    ck_assert_uint_eq(spec->require, 1U << SBX_REQUIRE_COMPLETE);
     ck_assert(!spec->quiet);
     set(spec, "quiet", NULL);
     ck_assert(spec->quiet);
@@ -255,7 +255,7 @@ static const struct bad_row bad[] = {
     {"require", "best-effort", -EINVAL, "(accepted: complete)"},
     {"interval", "0", -ERANGE, "at least 1ms"},
     {"interval", "999us", -ERANGE, "at least 1ms"},
-    {"report", "", -EINVAL, "'' is not a file"},
+    {"report", "", -EINVAL, "'' is not a path"},
     {"report", NULL, -EINVAL, "needs a value (FILE)"},
     {"keep-fd", "2", -ERANGE, "above 2"},
     {"keep-fd", "3000000000", -ERANGE, "above 2"},
