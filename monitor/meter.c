@@ -30,13 +30,13 @@
 #define PSS_WAIT_LIMIT_US 50000U
 #define PSS_WAIT_PEAK_US 20000U
 #define PSS_RETRY_US 1000000U
-/* How often a sum that matters is read, and how long an estimate above the limit is
- * doubted.
- */
+/* How often a sum that matters is read, and for how long, and in how many samples
+ * in a row, one that is in doubt breaks no limit. */
 #define PSS_READINGS_LIMIT 3
 #define PSS_READINGS_PEAK 2
 #define PSS_READINGS_US 100000U
 #define PSS_DOUBT_US 500000U
+#define PSS_DOUBTS 4U
 /* Status is read of those that need it and of these many others for each sample, in turn.
  */
 #define STATUS_TURN 4U
@@ -270,7 +270,9 @@ struct pss {
     uint64_t total_bytes;
     uint64_t anon_bytes; /* and shared memory */
     uint64_t swap_bytes;
+    uint64_t private_bytes; /* of pages that one member alone had */
     size_t members;
+    size_t gone; /* of those that were asked for */
     bool by_rss; /* some may not be read, and count with their RSS */
 };
 
@@ -324,6 +326,7 @@ static uint64_t add_entry(struct sbx_member *member, const struct sbx_pss_entry 
     if (entry->state == SBX_PSS_DONE) {
         member->pss_bytes = entry->pss_bytes + swap;
         pss->anon_bytes += entry->anon_bytes;
+        pss->private_bytes += entry->private_bytes;
         pss->swap_bytes += swap;
     } else if (entry->state == SBX_PSS_REFUSED) {
         member->pss_bytes = rss_and_swap(member);
@@ -331,6 +334,7 @@ static uint64_t add_entry(struct sbx_member *member, const struct sbx_pss_entry 
         pss->by_rss = true;
     } else {
         member->pss_bytes = 0; /* gone, or its parent's memory */
+        pss->gone += entry->state == SBX_PSS_GONE ? 1U : 0U;
     }
     return member->pss_bytes;
 }
@@ -385,6 +389,7 @@ struct reading {
     struct sbx_sample sample;
     struct pss pss;
     int error; /* 0: every member was read that may be */
+    bool torn; /* members left meanwhile: pages may count twice */
 };
 
 static void read_once(struct sbx_meter *meter, struct sbx_tree *tree, uint64_t wait_us,
@@ -396,9 +401,18 @@ static void read_once(struct sbx_meter *meter, struct sbx_tree *tree, uint64_t w
     add_answers(meter, tree, now, &ret_reading->sample, &ret_reading->pss);
 }
 
+/* A sum that no members who leave can have made too large: there is one member, or what
+ * members had to themselves is enough, or it does not matter. */
+static bool is_certain(const struct pss *pss, uint64_t matters)
+{
+    return pss->members < 2 || pss->total_bytes <= matters ||
+           pss->private_bytes > matters;
+}
+
 /* Members are read one after the other. What one has shared when it is read, and another
- * has alone when that is read, counts twice, so a sum that would matter is read again,
- * and the least counts: what is really there stays. */
+ * has alone when that is read, since the first has left meanwhile, counts twice. So a sum
+ * that would matter is read again, and the least counts: what is really there stays. If
+ * all are still there in the second reading, nobody has left during the first. */
 static struct reading read_least(struct sbx_meter *meter, struct sbx_tree *tree,
                                  bool for_limit, const struct sbx_sample *sample)
 {
@@ -409,33 +423,41 @@ static struct reading read_least(struct sbx_meter *meter, struct sbx_tree *tree,
     uint64_t started = sbx_clock_us();
     struct reading least = {.sample = *sample};
     read_once(meter, tree, wait, &least);
-    for (int i = 1; i < attempts; i++) {
-        bool settled =
-            least.error < 0 || least.pss.members < 2 || least.pss.total_bytes <= matters;
-        if (settled || sbx_clock_us() - started > PSS_READINGS_US) {
+    bool torn = !is_certain(&least.pss, matters);
+    size_t gone = least.pss.gone;
+    for (int i = 1; i < attempts && torn && least.error == 0; i++) {
+        if (sbx_clock_us() - started > PSS_READINGS_US) {
             break;
         }
         struct reading again = {.sample = *sample};
         read_once(meter, tree, wait, &again);
+        torn = again.pss.gone != gone && !is_certain(&again.pss, matters);
+        gone = again.pss.gone;
         if (again.error < 0 || again.pss.total_bytes < least.pss.total_bytes) {
             least = again;
         }
     }
+    least.torn = torn;
     return least;
 }
 
-/* A sum that is partly an estimate breaks no limit at once: members that fork hold their
- * own lock for a moment. But nobody gets away by holding it for long. */
+/* A sum that is torn, or partly an estimate, breaks no limit at once: members that fork
+ * hold their own lock for a moment, and a crowd that ends is soon gone. But nobody gets
+ * away by going on so. */
 static bool is_doubtful(struct sbx_meter *meter, const struct reading *reading)
 {
-    if (reading->error == 0 || reading->pss.total_bytes <= meter->limits.memory_bytes) {
+    bool certain = reading->error == 0 && !reading->torn;
+    if (certain || reading->pss.total_bytes <= meter->limits.memory_bytes) {
         meter->doubt_since_us = SBX_UNKNOWN;
+        meter->doubts = 0;
         return false;
     }
     if (meter->doubt_since_us == SBX_UNKNOWN) {
         meter->doubt_since_us = reading->sample.elapsed_us;
     }
-    return reading->sample.elapsed_us - meter->doubt_since_us < PSS_DOUBT_US;
+    meter->doubts++;
+    return meter->doubts < PSS_DOUBTS ||
+           reading->sample.elapsed_us - meter->doubt_since_us < PSS_DOUBT_US;
 }
 
 static void read_pss(struct sbx_meter *meter, struct sbx_tree *tree, bool for_limit,

@@ -36,7 +36,8 @@ struct sbx_meter {
     uint64_t unseen_count;   /* reaped, but never met by a walk */
     uint64_t lost_cpu_us;    /* last seen of children that nobody waited for */
     struct sbx_pss *pss;     /* borrowed */
-    uint64_t doubt_since_us; /* an estimate has been above the limit since; SBX_UNKNOWN */
+    uint64_t doubt_since_us; /* a sum in doubt is above the limit since; SBX_UNKNOWN */
+    unsigned doubts;         /* in how many samples in a row */
     uint64_t peak_retry_us;  /* since launch: no reading for a peak alone before that */
     /* At the last reading of PSS: */
     uint64_t read_bound_bytes; /* RSS + swap */

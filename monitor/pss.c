@@ -37,6 +37,11 @@ struct sbx_pss {
 
 /* --- reading --- */
 
+static uint64_t known_or_none(uint64_t bytes)
+{
+    return bytes == SBX_UNKNOWN ? 0 : bytes;
+}
+
 static void read_entry(int proc_fd, struct sbx_pss_entry *entry)
 {
     struct sbx_proc_smaps smaps;
@@ -55,6 +60,8 @@ static void read_entry(int proc_fd, struct sbx_pss_entry *entry)
         bool split = smaps.anon_bytes != SBX_UNKNOWN;
         entry->pss_bytes = smaps.pss_bytes;
         entry->swap_bytes = smaps.swap_pss_bytes;
+        entry->private_bytes = known_or_none(smaps.private_clean_bytes) +
+                               known_or_none(smaps.private_dirty_bytes);
         entry->anon_bytes = split ? smaps.anon_bytes : smaps.pss_bytes;
         if (split && smaps.shmem_bytes != SBX_UNKNOWN) {
             entry->anon_bytes += smaps.shmem_bytes;

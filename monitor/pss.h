@@ -39,8 +39,9 @@ struct sbx_pss_entry {
     int32_t state;     /* enum sbx_pss_state */
     bool differs;      /* it was compared, and has memory of its own */
     uint64_t pss_bytes;
-    uint64_t anon_bytes; /* proportional; anonymous and shared memory */
-    uint64_t swap_bytes; /* SBX_UNKNOWN when the kernel does not tell */
+    uint64_t anon_bytes;    /* proportional; anonymous and shared memory */
+    uint64_t private_bytes; /* of pages that nobody else had when it was read */
+    uint64_t swap_bytes;    /* SBX_UNKNOWN when the kernel does not tell */
 };
 
 /* Requests and answers, in memory that monitor and reader share; zeros to begin with. Its

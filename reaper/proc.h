@@ -68,6 +68,9 @@ struct sbx_proc_smaps {
     uint64_t anon_bytes;     /* Pss_Anon, SBX_UNKNOWN when absent */
     uint64_t shmem_bytes;    /* Pss_Shmem, SBX_UNKNOWN when absent */
     uint64_t swap_pss_bytes; /* SwapPss, SBX_UNKNOWN when absent */
+    /* Private_Clean and Private_Dirty: pages that nobody else had when it was read */
+    uint64_t private_clean_bytes;
+    uint64_t private_dirty_bytes;
 };
 
 /*

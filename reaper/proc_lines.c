@@ -52,6 +52,8 @@ static const struct key smaps_keys[] = {
     KEY("Pss_Anon", VALUE_KIB, offsetof(struct sbx_proc_smaps, anon_bytes)),
     KEY("Pss_Shmem", VALUE_KIB, offsetof(struct sbx_proc_smaps, shmem_bytes)),
     KEY("SwapPss", VALUE_KIB, offsetof(struct sbx_proc_smaps, swap_pss_bytes)),
+    KEY("Private_Clean", VALUE_KIB, offsetof(struct sbx_proc_smaps, private_clean_bytes)),
+    KEY("Private_Dirty", VALUE_KIB, offsetof(struct sbx_proc_smaps, private_dirty_bytes)),
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -319,8 +321,15 @@ static int smaps_line(struct sbx_proc_smaps *smaps, const char *line, const char
 int sbx_proc_parse_smaps_rollup(const char *text, size_t length,
                                 struct sbx_proc_smaps *ret_smaps)
 {
-    struct sbx_proc_smaps smaps = {SBX_UNKNOWN, SBX_UNKNOWN, SBX_UNKNOWN, SBX_UNKNOWN,
-                                   SBX_UNKNOWN};
+    struct sbx_proc_smaps smaps = {
+        .rss_bytes = SBX_UNKNOWN,
+        .pss_bytes = SBX_UNKNOWN,
+        .anon_bytes = SBX_UNKNOWN,
+        .shmem_bytes = SBX_UNKNOWN,
+        .swap_pss_bytes = SBX_UNKNOWN,
+        .private_clean_bytes = SBX_UNKNOWN,
+        .private_dirty_bytes = SBX_UNKNOWN,
+    };
     const char *line = text;
     const char *end = text + length;
     bool header = true;

@@ -392,7 +392,9 @@ static const struct {
     const char *text;
     int rc;
 } smaps_texts[] = {
-    {HEADER "Rss:     1624 kB\nPss:      337 kB\nSwapPss:    0 kB\nLocked:  0 kB\n", 0},
+    {HEADER "Rss:     1624 kB\nPss:      337 kB\nSwapPss:    0 kB\nLocked:  0 kB\n"
+            "Private_Clean:        4 kB\nPrivate_Dirty:       96 kB\n",
+     0},
     {HEADER "Rss:     1624 kB\nPss:      337 kB\nSome new line\n", 0},
     {"", -EBADMSG},
     {HEADER, -EBADMSG},
@@ -423,6 +425,8 @@ START_TEST(smaps_lines)
         ck_assert_uint_eq(smaps.anon_bytes, SBX_UNKNOWN);
         ck_assert_uint_eq(smaps.shmem_bytes, SBX_UNKNOWN);
         ck_assert_uint_eq(smaps.swap_pss_bytes, _i == 0 ? 0 : SBX_UNKNOWN);
+        ck_assert_uint_eq(smaps.private_clean_bytes, _i == 0 ? 4 * 1024 : SBX_UNKNOWN);
+        ck_assert_uint_eq(smaps.private_dirty_bytes, _i == 0 ? 96 * 1024 : SBX_UNKNOWN);
     }
 }
 END_TEST
