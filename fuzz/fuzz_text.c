@@ -1,5 +1,6 @@
 /*
- * fuzz_text.c - every parser of base/text.h, and the escape, on any bytes.
+ * fuzz_text.c - every parser of base/text.h and base/cpus.h, and the escape, on any
+ * bytes.
  *
  * Beside memory safety: results are untouched on failure; what is accepted comes out the
  * same when it is printed and parsed again; numbers agree with a second computation in
@@ -8,6 +9,7 @@
  */
 #include "fuzz/fuzz.h"
 
+#include "base/cpus.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -155,6 +157,35 @@ static void check_signal(const char *text)
     SBX_MUST(again == (named ? number : -5));
 }
 
+/* Each processor in the set is one that a number or a range of the text names. */
+static void check_cpus(const char *text)
+{
+    struct sbx_cpus cpus;
+    struct sbx_cpus before;
+    memset(&cpus, 0x5a, sizeof cpus);
+    before = cpus;
+    int result = sbx_cpus_parse(text, &cpus);
+    if (result < 0) {
+        SBX_MUST(result == -EINVAL || result == -ERANGE);
+        SBX_MUST(memcmp(&cpus, &before, sizeof cpus) == 0);
+        SBX_MUST(result == -EINVAL || strspn(text, "0123456789,-") == strlen(text));
+        return;
+    }
+    struct sbx_cpus wanted;
+    memset(&wanted, 0, sizeof wanted);
+    for (const char *at = text; *at != '\0'; at += *at == ',') {
+        char *end = NULL;
+        unsigned long first = strtoul(at, &end, 10);
+        unsigned long last = *end == '-' ? strtoul(end + 1, &end, 10) : first;
+        SBX_MUST(first <= last && last < SBX_CPU_MAX && end != at);
+        for (unsigned long cpu = first; cpu <= last; cpu++) {
+            wanted.words[cpu / SBX_CPU_WORD_BITS] |= 1UL << cpu % SBX_CPU_WORD_BITS;
+        }
+        at = end;
+    }
+    SBX_MUST(memcmp(&cpus, &wanted, sizeof cpus) == 0);
+}
+
 static unsigned hex_value(char digit)
 {
     return is_digit(digit) ? (unsigned)(digit - '0') : (unsigned)(digit - 'A') + 10;
@@ -222,6 +253,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_number(sbx_text_size, text, false);
     check_count(text);
     check_signal(text);
+    check_cpus(text);
     free(text);
     return 0;
 }

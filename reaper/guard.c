@@ -462,7 +462,9 @@ static int guard_main(const struct sbx_guard_bonds *bonds, void *context)
     guard->bonds = *bonds;
     guard->below_front = bonds->front_socket >= 0;
     struct sbx_error error = {0};
-    sbx_terminal_open(&guard->terminal);
+    if (!guard->hooks->no_terminal) {
+        sbx_terminal_open(&guard->terminal);
+    }
     if (sigismember(&guard->inherited_ignored, SIGINT) == 1) {
         /* Started by a script beside its own use of the terminal (`sbx-watch … &`): that
          * stays with the script until the command reads it. */

@@ -99,6 +99,9 @@ struct sbx_guard_hooks {
     int (*status)(void *context);
     /* The monitor could not even be started. */
     void (*failed)(const struct sbx_error *err, void *context);
+    /* The command gets a session of its own: no terminal is handed over, and ^C there is
+     * a request to us. */
+    bool no_terminal;
     void *context;
 };
 

@@ -311,7 +311,8 @@ static int launch_through_pipe(const struct sbx_launch *launch,
         return error;
     }
     sbx_fd_drop(&write_end);
-    if (launch->own_group) {
+    bool new_session = launch->start != NULL && launch->start->new_session;
+    if (launch->own_group && !new_session) { /* a group's leader gets no session */
         /* The child does it too: whoever is first, the group is there when either goes
          * on. Refused once the child has executed the command. */
         (void)setpgid(pid, pid);

@@ -13,6 +13,7 @@
 #define SBX_REAPER_LAUNCH_H
 
 #include "reaper/ceiling.h"
+#include "reaper/start.h"
 
 #include <sbx/sbx.h>
 #include <signal.h>
@@ -31,6 +32,7 @@ struct sbx_launch {
     size_t keep_fd_count;
     bool own_group; /* a process group of its own; else it stays in the caller's */
     int tty_fd;     /* the terminal handed over to the new group; -1: none */
+    const struct sbx_start *start; /* NULL: in all else as the caller */
     /* INT, HUP, QUIT, TERM that were ignored when the program started stay ignored
      * (nohup); all else is default. */
     sigset_t inherited_ignored;

@@ -5,7 +5,9 @@
  * The order matters. The terminal belongs to the group, so it comes after it. What needs
  * a descriptor (oom_score_adj, and the listing of descriptors on old kernels) comes
  * before the limit on descriptors is lowered again; from the ceilings on nothing takes
- * memory or a descriptor. Signals stay blocked until everything else is done, so that
+ * memory or a descriptor. The user comes after the ceilings, which may take privileges to
+ * set, and before the working directory: whether that may be entered is a question of the
+ * new user's permissions. Signals stay blocked until everything else is done, so that
  * none can be lost or caught by the caller's handlers: one that was pending then ends the
  * child by its default action, and the command has not run.
  *
@@ -43,13 +45,9 @@ const char *sbx_launch_reason(int code, char buffer[static SBX_LAUNCH_REASON_SIZ
     return buffer;
 }
 
-/* "WHAT: permission denied (EACCES)" */
-static int failed(struct sbx_error *err, int code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static int failed(struct sbx_error *err, int code, const char *format, ...)
+int sbx_launch_failed(struct sbx_error *err, int code, const char *format, ...)
 {
-    char what[128];
+    char what[256];
     char reason[SBX_LAUNCH_REASON_SIZE];
     va_list args;
     va_start(args, format);
@@ -59,10 +57,15 @@ static int failed(struct sbx_error *err, int code, const char *format, ...)
                          sbx_launch_reason(code, reason));
 }
 
+/* The leader of a new session has a group of its own too, and no terminal. */
 static int enter_group(const struct sbx_launch_child *child, struct sbx_error *err)
 {
+    const struct sbx_start *start = child->launch->start;
+    if (start != NULL && start->new_session) {
+        return setsid() < 0 ? sbx_launch_failed(err, errno, "setsid") : 0;
+    }
     if (child->launch->own_group && setpgid(0, 0) < 0) {
-        return failed(err, errno, "setpgid");
+        return sbx_launch_failed(err, errno, "setpgid");
     }
     return 0;
 }
@@ -72,7 +75,7 @@ static int take_terminal(const struct sbx_launch_child *child, struct sbx_error 
 {
     int fd = child->launch->tty_fd;
     if (fd >= 0 && tcsetpgrp(fd, getpgrp()) < 0) {
-        return failed(err, errno, "tcsetpgrp on descriptor %d", fd);
+        return sbx_launch_failed(err, errno, "tcsetpgrp on descriptor %d", fd);
     }
     return 0;
 }
@@ -82,13 +85,13 @@ static int read_oom_score(long *ret_score, struct sbx_error *err)
     char text[32];
     ssize_t length = sbx_fd_read_text_at(AT_FDCWD, OOM_FILE, text, sizeof text);
     if (length < 0) {
-        return failed(err, (int)-length, "read " OOM_FILE);
+        return sbx_launch_failed(err, (int)-length, "read " OOM_FILE);
     }
     char *end = NULL;
     errno = 0;
     long score = strtol(text, &end, 10);
     if (errno != 0 || end == text || (*end != '\n' && *end != '\0')) {
-        return failed(err, EBADMSG, "read " OOM_FILE);
+        return sbx_launch_failed(err, EBADMSG, "read " OOM_FILE);
     }
     *ret_score = score;
     return 0;
@@ -106,11 +109,11 @@ static int reset_oom_score(const struct sbx_launch_child *child, struct sbx_erro
     }
     SBX_AUTO_CLOSE int fd = open(OOM_FILE, O_WRONLY | O_CLOEXEC);
     if (fd < 0) {
-        return failed(err, errno, "open " OOM_FILE);
+        return sbx_launch_failed(err, errno, "open " OOM_FILE);
     }
     error = sbx_fd_write_all(fd, "0", 1);
     if (error < 0) {
-        return failed(err, -error, "write 0 to " OOM_FILE);
+        return sbx_launch_failed(err, -error, "write 0 to " OOM_FILE);
     }
     error = read_oom_score(&score, err);
     if (error == 0 && score < 0) {
@@ -124,13 +127,13 @@ static int keep_descriptors(const struct sbx_launch_child *child, struct sbx_err
 {
     int error = sbx_fd_cloexec_from(STDERR_FILENO + 1);
     if (error < 0) {
-        return failed(err, -error, "close-on-exec from 3 up");
+        return sbx_launch_failed(err, -error, "close-on-exec from 3 up");
     }
     for (size_t i = 0; i < child->launch->keep_fd_count; i++) {
         int fd = child->launch->keep_fds[i];
         int flags = fcntl(fd, F_GETFD);
         if (flags < 0 || fcntl(fd, F_SETFD, flags & ~FD_CLOEXEC) < 0) {
-            return failed(err, errno, "keep descriptor %d", fd);
+            return sbx_launch_failed(err, errno, "keep descriptor %d", fd);
         }
     }
     return 0;
@@ -140,12 +143,13 @@ static int restore_nofile(const struct sbx_launch_child *child, struct sbx_error
 {
     const struct rlimit *wanted = &child->launch->nofile;
     if (setrlimit(RLIMIT_NOFILE, wanted) < 0) {
-        return failed(err, errno, "setrlimit nofile back to %ju:%ju",
-                      (uintmax_t)wanted->rlim_cur, (uintmax_t)wanted->rlim_max);
+        return sbx_launch_failed(err, errno, "setrlimit nofile back to %ju:%ju",
+                                 (uintmax_t)wanted->rlim_cur,
+                                 (uintmax_t)wanted->rlim_max);
     }
     struct rlimit now;
     if (getrlimit(RLIMIT_NOFILE, &now) < 0) {
-        return failed(err, errno, "getrlimit nofile");
+        return sbx_launch_failed(err, errno, "getrlimit nofile");
     }
     if (now.rlim_cur != wanted->rlim_cur || now.rlim_max != wanted->rlim_max) {
         return sbx_error_set(err, EIO, SBX_STAGE_LAUNCH,
@@ -202,7 +206,7 @@ static int reset_dispositions(const struct sbx_launch_child *child, struct sbx_e
             result = sigaction(number, &action, NULL);
         }
         if (result < 0) {
-            return failed(err, errno, "sigaction of signal %d", number);
+            return sbx_launch_failed(err, errno, "sigaction of signal %d", number);
         }
     }
     return 0;
@@ -214,7 +218,7 @@ static int empty_mask(const struct sbx_launch_child *child, struct sbx_error *er
     sigset_t none;
     (void)sigemptyset(&none);
     if (sigprocmask(SIG_SETMASK, &none, NULL) < 0) {
-        return failed(err, errno, "sigprocmask");
+        return sbx_launch_failed(err, errno, "sigprocmask");
     }
     return 0;
 }
@@ -228,7 +232,12 @@ static const struct step {
     {"oom score", reset_oom_score},
     {"descriptors", keep_descriptors},
     {"descriptor limit", restore_nofile},
+    {"cpus", sbx_launch_set_cpus},
+    {"umask", sbx_launch_set_umask},
     {"ceilings", arm_ceilings},
+    {"user", sbx_launch_set_user},
+    {"working directory", sbx_launch_set_directory},
+    {"new privileges", sbx_launch_bar_privileges},
     {"signal dispositions", reset_dispositions},
     {"signal mask", empty_mask},
 };

@@ -26,6 +26,15 @@ struct sbx_launch_record {
 /* Runs the steps and executes the command. After a failure: sends the record, _exit. */
 _Noreturn void sbx_launch_child(const struct sbx_launch_child *child);
 
+/* Steps that are without effect unless they were asked for (start.h): launch_start.c. 0
+ * or a negative errno, stage launch. */
+int sbx_launch_set_cpus(const struct sbx_launch_child *child, struct sbx_error *err);
+int sbx_launch_set_umask(const struct sbx_launch_child *child, struct sbx_error *err);
+int sbx_launch_set_user(const struct sbx_launch_child *child, struct sbx_error *err);
+int sbx_launch_set_directory(const struct sbx_launch_child *child, struct sbx_error *err);
+int sbx_launch_bar_privileges(const struct sbx_launch_child *child,
+                              struct sbx_error *err);
+
 /* Looks the command up and executes it. Returns only when that failed, with -errno; the
  * status is 127 when there is no such command, else 126. Needs no memory; a descriptor
  * only to look into a file that the kernel does not know how to execute. */
@@ -36,5 +45,9 @@ int sbx_launch_exec(const struct sbx_launch_child *child, int *ret_status,
 
 /* "permission denied (EACCES)". Returns buffer. */
 const char *sbx_launch_reason(int code, char buffer[static SBX_LAUNCH_REASON_SIZE]);
+
+/* "WHAT: permission denied (EACCES)", stage launch. Returns -code. */
+int sbx_launch_failed(struct sbx_error *err, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

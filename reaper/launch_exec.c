@@ -163,8 +163,11 @@ static int explain(const struct sbx_launch_child *child, const struct attempt *a
     }
     bool directory = attempt->code == EACCES && stat(attempt->path, &status) == 0 &&
                      S_ISDIR(status.st_mode);
-    return sbx_error_set(err, attempt->code, SBX_STAGE_EXEC, "exec %s: %s%s", path,
-                         directory ? "a directory: " : "",
+    const char *more = directory ? "a directory: " : "";
+    if (attempt->code == EAGAIN) { /* of execve: only this */
+        more = "the user has more processes than nproc allows: ";
+    }
+    return sbx_error_set(err, attempt->code, SBX_STAGE_EXEC, "exec %s: %s%s", path, more,
                          sbx_launch_reason(attempt->code, reason));
 }
 

@@ -9,11 +9,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -77,6 +80,92 @@ WRAP(int, execve, (const char *path, char *const *argv, char *const *envp),
 WRAP(pid_t, fork, (void), ())
 WRAP(int, pipe2, (int *ends, int flags), (ends, flags))
 WRAP(int, poll, (struct pollfd * fds, nfds_t count, int timeout), (fds, count, timeout))
+WRAP(pid_t, setsid, (void), ())
+
+/* The lie is that it has been done. */
+#define WRAP_DONE(name, parameters, arguments)                                           \
+    int __real_##name parameters;                                                        \
+    int __wrap_##name parameters;                                                        \
+    int __wrap_##name parameters                                                         \
+    {                                                                                    \
+        const struct fault *fault = strike(#name);                                       \
+        if (fault != NULL) {                                                             \
+            return fault->kind == LIE ? 0 : -1;                                          \
+        }                                                                                \
+        return __real_##name arguments;                                                  \
+    }
+
+WRAP_DONE(sched_setaffinity, (pid_t pid, size_t size, const cpu_set_t *cpus),
+          (pid, size, cpus))
+WRAP_DONE(setgroups, (size_t count, const gid_t *groups), (count, groups))
+WRAP_DONE(setresgid, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved))
+WRAP_DONE(setresuid, (uid_t real, uid_t effective, uid_t saved), (real, effective, saved))
+WRAP_DONE(setuid, (uid_t uid), (uid))
+WRAP_DONE(fchdir, (int fd), (fd))
+WRAP_DONE(chdir, (const char *path), (path))
+
+/* The lie is that there are `with` groups. */
+int __real_getgroups(int size, gid_t *groups);
+int __wrap_getgroups(int size, gid_t *groups);
+int __wrap_getgroups(int size, gid_t *groups)
+{
+    const struct fault *fault = strike("getgroups");
+    if (fault != NULL) {
+        return fault->kind == LIE ? fault->with : -1;
+    }
+    return __real_getgroups(size, groups);
+}
+
+/* The lie is that all three are `with`. */
+#define WRAP_IDS(type, name)                                                             \
+    int __real_##name(type *real, type *effective, type *saved);                         \
+    int __wrap_##name(type *real, type *effective, type *saved);                         \
+    int __wrap_##name(type *real, type *effective, type *saved)                          \
+    {                                                                                    \
+        const struct fault *fault = strike(#name);                                       \
+        if (fault == NULL) {                                                             \
+            return __real_##name(real, effective, saved);                                \
+        }                                                                                \
+        *real = (type)fault->with;                                                       \
+        *effective = (type)fault->with;                                                  \
+        *saved = (type)fault->with;                                                      \
+        return fault->kind == LIE ? 0 : -1;                                              \
+    }
+
+WRAP_IDS(uid_t, getresuid)
+WRAP_IDS(gid_t, getresgid)
+
+/* The lie is that CPU `with` is there too. */
+int __real_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *cpus);
+int __wrap_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *cpus);
+int __wrap_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *cpus)
+{
+    const struct fault *fault = strike("sched_getaffinity");
+    if (fault != NULL && fault->kind == FAIL) {
+        return -1;
+    }
+    int result = __real_sched_getaffinity(pid, size, cpus);
+    if (fault != NULL) {
+        CPU_SET_S((size_t)fault->with, size, cpus);
+    }
+    return result;
+}
+
+/* The lie is that it has been done. */
+int __real_prctl(int option, ...);
+int __wrap_prctl(int option, ...);
+int __wrap_prctl(int option, ...)
+{
+    va_list args;
+    va_start(args, option);
+    unsigned long value = va_arg(args, unsigned long);
+    va_end(args);
+    const struct fault *fault = strike("prctl");
+    if (fault != NULL) {
+        return fault->kind == LIE ? 0 : -1;
+    }
+    return __real_prctl(option, value, 0UL, 0UL, 0UL);
+}
 
 ssize_t __real_read(int fd, void *buffer, size_t size);
 ssize_t __wrap_read(int fd, void *buffer, size_t size);

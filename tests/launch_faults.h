@@ -27,7 +27,7 @@ struct fault {
     bool in_caller;
 };
 
-#define FAULT_MAX 3
+#define FAULT_MAX 6
 #define ALWAYS 1000000
 
 /* A fault in the child, in the caller; further fields may follow. */

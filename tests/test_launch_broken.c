@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -272,6 +273,102 @@ static const struct row failures[] = {
      "no word from the child before exec: connection timed out (ETIMEDOUT)"},
 };
 
+/* The same for the steps that have to be asked for: launches with what ask() asks for.
+ * Rows about the user ask for one; its ids are changed in name only, so that the test
+ * need not be root. */
+static const struct row start_failures[] = {
+    {{CHILD("setsid", FAIL, EPERM)},
+     125,
+     SBX_STAGE_LAUNCH,
+     EPERM,
+     "process group: setsid: operation not permitted (EPERM)"},
+    {{CHILD("sched_setaffinity", FAIL, EPERM)},
+     125,
+     SBX_STAGE_LAUNCH,
+     EPERM,
+     "cpus: sched_setaffinity: operation not permitted (EPERM)"},
+    {{CHILD("sched_getaffinity", FAIL, EINVAL)},
+     125,
+     SBX_STAGE_LAUNCH,
+     EINVAL,
+     "cpus: sched_getaffinity: invalid argument (EINVAL)"},
+    {{CHILD("sched_getaffinity", LIE, 8000)},
+     125,
+     SBX_STAGE_LAUNCH,
+     EIO,
+     "cpus: others than those asked for were read back: input/output error (EIO)"},
+    {{CHILD("getgroups", LIE, 1), CHILD("setgroups", FAIL, EPERM)},
+     125,
+     SBX_STAGE_LAUNCH,
+     EPERM,
+     "user: becoming 4242:99: setgroups: operation not permitted (EPERM)"},
+    {{CHILD("getgroups", FAIL, EFAULT), CHILD("setgroups", FAIL, EPERM)},
+     125,
+     SBX_STAGE_LAUNCH,
+     EPERM,
+     "user: becoming 4242:99: setgroups: operation not permitted (EPERM)"},
+    {{CHILD("getgroups", LIE, 1, .times = 2), CHILD("setgroups", LIE, 0)},
+     125,
+     SBX_STAGE_LAUNCH,
+     EIO,
+     "user: becoming 4242:99: groups are left"},
+    {{CHILD("getgroups", LIE, 0), CHILD("setresgid", FAIL, EINVAL)},
+     125,
+     SBX_STAGE_LAUNCH,
+     EINVAL,
+     "user: becoming 4242:99: setresgid: invalid argument (EINVAL)"},
+    {{CHILD("getgroups", LIE, 0), CHILD("setresgid", LIE, 0),
+      CHILD("setresuid", FAIL, EAGAIN)},
+     125,
+     SBX_STAGE_LAUNCH,
+     EAGAIN,
+     "user: becoming 4242:99: setresuid: resource temporarily unavailable (EAGAIN)"},
+    {{CHILD("getgroups", LIE, 0), CHILD("setresgid", LIE, 0), CHILD("setresuid", LIE, 0)},
+     125,
+     SBX_STAGE_LAUNCH,
+     EIO,
+     "user: becoming 4242:99: other ids were read back"},
+    {{CHILD("getgroups", LIE, 0), CHILD("setresgid", LIE, 0), CHILD("setresuid", LIE, 0),
+      CHILD("getresuid", LIE, 4242, .times = ALWAYS),
+      CHILD("getresgid", LIE, 98, .times = ALWAYS)},
+     125,
+     SBX_STAGE_LAUNCH,
+     EIO,
+     "user: becoming 4242:99: other ids were read back"},
+    {{CHILD("getgroups", LIE, 0), CHILD("setresgid", LIE, 0), CHILD("setresuid", LIE, 0),
+      CHILD("getresuid", LIE, 4242, .times = ALWAYS),
+      CHILD("getresgid", LIE, 99, .times = ALWAYS), CHILD("setuid", LIE, 0)},
+     125,
+     SBX_STAGE_LAUNCH,
+     EIO,
+     "user: becoming 4242:99: the way back to root is open"},
+    {{CHILD("fchdir", FAIL, EACCES)},
+     125,
+     SBX_STAGE_LAUNCH,
+     EACCES,
+     "working directory: chdir to .: permission denied (EACCES)"},
+    {{CHILD("chdir", FAIL, ENOENT)},
+     125,
+     SBX_STAGE_LAUNCH,
+     ENOENT,
+     "working directory: chdir to .: no such file or directory (ENOENT)"},
+    {{CHILD("prctl", FAIL, EINVAL)},
+     125,
+     SBX_STAGE_LAUNCH,
+     EINVAL,
+     "new privileges: prctl: invalid argument (EINVAL)"},
+    {{CHILD("prctl", FAIL, EINVAL, .skip = 1)},
+     125,
+     SBX_STAGE_LAUNCH,
+     EINVAL,
+     "new privileges: -1 was read back: invalid argument (EINVAL)"},
+    {{CHILD("prctl", LIE, 0)},
+     125,
+     SBX_STAGE_LAUNCH,
+     EIO,
+     "new privileges: 0 was read back: input/output error (EIO)"},
+};
+
 /* Launches that succeed all the same: by a fallback, or because it was tried again. */
 static const struct fault recoveries[][FAULT_MAX] = {
     {{.call = NULL}},
@@ -325,6 +422,40 @@ static struct sbx_launch prepare(void)
     return launch;
 }
 
+/* Everything that start.h has, but for the user. */
+static void ask(struct sbx_launch *launch)
+{
+    static char here[] = ".";
+    static struct sbx_start start;
+    cpu_set_t mine;
+    unsigned cpu = 0;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof mine, &mine), 0);
+    while (!CPU_ISSET(cpu, &mine)) {
+        cpu++;
+    }
+    start = (struct sbx_start){
+        .new_session = true,
+        .cpus_asked = true,
+        .umask_asked = true,
+        .umask = 022,
+        .directory = here,
+        .directory_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC),
+        .no_new_privs = true,
+    };
+    start.cpus.words[cpu / SBX_CPU_WORD_BITS] = 1UL << cpu % SBX_CPU_WORD_BITS;
+    ck_assert_int_ge(start.directory_fd, 0);
+    launch->start = &start;
+}
+
+static void ask_for_user(struct sbx_launch *launch, struct sbx_start *start)
+{
+    *start = *launch->start;
+    start->user_asked = true;
+    start->uid = 4242;
+    start->gid = 99;
+    launch->start = start;
+}
+
 static void clean_up(void)
 {
     ck_assert(!sbx_faults_end());
@@ -354,6 +485,43 @@ START_TEST(a_broken_step_is_told)
     ck_assert_int_eq(error.stage, row->stage);
     ck_assert_int_eq(error.code, row->code);
     assert_ran(false);
+}
+END_TEST
+
+START_TEST(a_broken_wish_is_told)
+{
+    const struct row *row = &start_failures[_i];
+    struct sbx_error error;
+    struct sbx_start with_user;
+    struct sbx_launch launch = prepare();
+    ask(&launch);
+    if (strncmp(row->message, "user: ", 6) == 0) {
+        ask_for_user(&launch, &with_user);
+    }
+    sbx_faults_begin(row->faults, FAULT_MAX);
+    int status = sbx_kit_fail(&launch, &error);
+    clean_up();
+    (void)close(launch.start->directory_fd);
+    ck_assert_msg(strstr(error.message, row->message) != NULL, "%s", error.message);
+    ck_assert_int_eq(status, row->status);
+    ck_assert_int_eq(error.stage, row->stage);
+    ck_assert_int_eq(error.code, row->code);
+    assert_ran(false);
+}
+END_TEST
+
+/* Not broken, the same launch runs. */
+START_TEST(a_whole_wish_is_fulfilled)
+{
+    const struct fault none = {.call = NULL};
+    struct sbx_launch launch = prepare();
+    ask(&launch);
+    sbx_faults_begin(&none, 1);
+    int status = sbx_kit_run(&launch);
+    clean_up();
+    (void)close(launch.start->directory_fd);
+    sbx_kit_assert_exited(status, 0);
+    assert_ran(true);
 }
 END_TEST
 
@@ -450,6 +618,8 @@ int main(void)
     Suite *suite = suite_create("launch_broken");
     TCase *broken = sbx_fixture_case(suite, "broken", 60);
     tcase_add_loop_test(broken, a_broken_step_is_told, 0, (int)LENGTH(failures));
+    tcase_add_loop_test(broken, a_broken_wish_is_told, 0, (int)LENGTH(start_failures));
+    tcase_add_test(broken, a_whole_wish_is_fulfilled);
     tcase_add_loop_test(broken, a_fallback_works, 0, (int)LENGTH(recoveries));
     tcase_add_loop_test(broken, an_early_signal_is_the_leaders_end, 0,
                         (int)LENGTH(early_ends));
