@@ -65,6 +65,9 @@ int sbx_option_word(const struct sbx_rule *rule, const char *value,
 int sbx_option_path(const struct sbx_rule *rule, const char *value, const char *accepted,
                     char **path, struct sbx_error *err);
 
+/* The working directory as a descriptor above 2, or a negative errno. */
+int sbx_option_hold_directory(void);
+
 /* For fields of type uint64_t, bool, int (of numbers, and of the place in `words`). */
 int sbx_set_number(struct sbx_spec *spec, const struct sbx_rule *rule, const char *value,
                    struct sbx_error *err);
@@ -78,5 +81,9 @@ int sbx_set_word(struct sbx_spec *spec, const struct sbx_rule *rule, const char 
 /* --- options with a way of their own: option_values.c --- */
 sbx_set_function sbx_set_grace, sbx_set_rlimit, sbx_set_signal, sbx_set_require;
 sbx_set_function sbx_set_report, sbx_set_keep_fd;
+
+/* --- option_start.c --- */
+sbx_set_function sbx_set_chdir, sbx_set_env, sbx_set_env_from, sbx_set_user;
+sbx_set_function sbx_set_cpus, sbx_set_umask;
 
 #endif

@@ -60,7 +60,7 @@ int sbx_set_signal(struct sbx_spec *spec, const struct sbx_rule *rule, const cha
 /* The working directory as a descriptor: a relative path keeps its meaning when the
  * directory is changed or renamed later. Above 2, so that it never stands in for a closed
  * standard stream. */
-static int hold_directory(void)
+int sbx_option_hold_directory(void)
 {
     SBX_AUTO_CLOSE int fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
@@ -78,7 +78,7 @@ int sbx_set_report(struct sbx_spec *spec, const struct sbx_rule *rule, const cha
 {
     SBX_AUTO_CLOSE int directory = -1;
     if (*value != '/' && *value != '\0' && strcmp(value, "-") != 0) {
-        directory = hold_directory();
+        directory = sbx_option_hold_directory();
         if (directory < 0) {
             return sbx_error_set(err, -directory, SBX_STAGE_OPTIONS,
                                  "option --%s: working directory: %s; give an absolute "
@@ -106,7 +106,8 @@ int sbx_set_keep_fd(struct sbx_spec *spec, const struct sbx_rule *rule, const ch
     int fd = (int)number;
     /* Our own descriptor may have landed on a number that the caller believes to be its
      * own. */
-    if (fcntl(fd, F_GETFD) < 0 || fd == spec->report_directory_fd) {
+    if (fcntl(fd, F_GETFD) < 0 || fd == spec->report_directory_fd ||
+        fd == spec->start.directory_fd) {
         return sbx_error_set(err, EBADF, SBX_STAGE_OPTIONS,
                              "option --%s: descriptor %d is not open", rule->name, fd);
     }

@@ -100,6 +100,34 @@ static const char *const require_words[] = {"complete", NULL};
     ROW("die-with-parent", 0, NULL, "How the command starts", \
         "end the run when the caller of sbx-watch ends", \
         FLAG(die_with_parent)) \
+    ROW("chdir", 0, "DIR", "How the command starts", \
+        "working directory", \
+        .set = sbx_set_chdir) \
+    ROW("env", 0, "NAME[=VALUE]", "How the command starts", \
+        "variable of its environment; NAME alone takes the caller's, whose value stays " \
+        "private; repeatable", \
+        .set = sbx_set_env) \
+    ROW("env-from", 0, "FILE", "How the command starts", \
+        "variables from lines NAME=VALUE, or as in /proc/PID/environ; repeatable", \
+        .set = sbx_set_env_from) \
+    ROW("clear-env", 0, NULL, "How the command starts", \
+        "start with an empty environment, to which --env and --env-from add", \
+        FLAG(environment.clear)) \
+    ROW("user", 0, "UID[:GID]", "How the command starts", \
+        "run as that user and group, without supplementary groups (needs root)", \
+        .set = sbx_set_user) \
+    ROW("cpus", 0, "LIST", "How the command starts", \
+        "run on these processors only, such as 0-3,5", \
+        .set = sbx_set_cpus) \
+    ROW("umask", 0, "MODE", "How the command starts", \
+        "file mode creation mask, octal", \
+        .set = sbx_set_umask) \
+    ROW("new-session", 0, NULL, "How the command starts", \
+        "run in a session of its own, without the terminal", \
+        FLAG(start.new_session)) \
+    ROW("no-new-privs", 0, NULL, "How the command starts", \
+        "no gain of privileges by setuid or setgid programs", \
+        FLAG(start.no_new_privs)) \
     ROW("preserve-status", 0, NULL, "Exit status", \
         "after a breach, exit as the command did", \
         FLAG(preserve_status)) \

@@ -154,7 +154,8 @@ static int check(const struct sbx_spec *spec, struct sbx_error *err)
     if (spec->argv == NULL) {
         return sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS, "no command was given");
     }
-    int r = sbx_ceiling_check(spec->ceilings, getuid(), err);
+    int r = sbx_ceiling_check(spec->ceilings, sbx_start_uid(&spec->start), err);
+    r = r < 0 ? r : sbx_start_check(&spec->start, err);
     if (r < 0) {
         return r;
     }
@@ -205,6 +206,7 @@ int sbx_run_in_place(const struct sbx_spec *spec, int *ret_status, struct sbx_er
                                     .publish = publish,
                                     .status = status,
                                     .failed = failed,
+                                    .no_terminal = spec->start.new_session,
                                     .context = &run};
     *ret_status = sbx_guard_run(&shared->pair, &hooks, spec->die_with_parent);
     failure = shared->publish_error;

@@ -2,8 +2,8 @@
  * spec.c - the life of a specification: defaults, the command, release. What the options
  * mean is in options.c.
  *
- * Owns the copies of the command and of the report's path, and the descriptor that
- * relative report paths start at. Never opens or starts anything by itself.
+ * Owns the copies of the command, of paths and of variables, and the descriptors that
+ * relative paths start at. Never opens or starts anything by itself.
  */
 #include "monitor/spec.h"
 
@@ -27,6 +27,7 @@ struct sbx_spec *sbx_spec_new(void)
     spec->grace_us = 2 * (uint64_t)SBX_US_PER_S;
     spec->interval_us = 250000;
     spec->report_directory_fd = -1;
+    spec->start.directory_fd = -1;
     spec->breach_status = SBX_STATUS_BREACH;
     return spec;
 }
@@ -47,6 +48,9 @@ void sbx_spec_free(struct sbx_spec *spec)
     free_command(spec->argv);
     free(spec->report_path);
     sbx_fd_drop(&spec->report_directory_fd);
+    sbx_environment_done(&spec->environment);
+    free(spec->start.directory);
+    sbx_fd_drop(&spec->start.directory_fd);
     free(spec);
 }
 

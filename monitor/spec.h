@@ -5,6 +5,7 @@
 #ifndef SBX_MONITOR_SPEC_H
 #define SBX_MONITOR_SPEC_H
 
+#include "monitor/environment.h"
 #include "monitor/record.h"
 #include "reaper/ceiling.h"
 #include "reaper/launch.h"
@@ -41,6 +42,8 @@ struct sbx_spec {
     int keep_fds[SBX_KEEP_FD_MAX];
     size_t keep_fd_count;
     bool die_with_parent;
+    struct sbx_environment environment; /* of the command */
+    struct sbx_start start;
 
     bool preserve_status;
     int breach_status; /* default 124; 1 to 255 */

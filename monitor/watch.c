@@ -115,19 +115,40 @@ static int prepare(struct sbx_watch *watch, struct rlimit *ret_nofile,
     return open_loop(watch, err);
 }
 
+/* *ret_array stays NULL where the caller's is to be used as it is. */
+static int make_environment(struct sbx_watch *watch, const char ***ret_array,
+                            struct sbx_error *err)
+{
+    const struct sbx_environment *wanted = &watch->spec->environment;
+    if (!wanted->clear && wanted->from_files.count == 0 && wanted->given.count == 0) {
+        return 0;
+    }
+    int r = sbx_environment_make(wanted, (const char *const *)environ, watch->record,
+                                 ret_array);
+    return r < 0 ? sbx_error_set(err, -r, SBX_STAGE_LAUNCH,
+                                 "no memory for the command's environment")
+                 : 0;
+}
+
 static int launch(struct sbx_watch *watch, const struct rlimit *nofile,
                   struct sbx_error *err)
 {
     const struct sbx_spec *spec = watch->spec;
     const struct sbx_terminal *terminal = watch->link->terminal;
+    SBX_AUTO_FREE const char **environment = NULL;
+    int r = make_environment(watch, &environment, err);
+    if (r < 0) {
+        return r;
+    }
     watch->own_group = !terminal->shared;
     struct sbx_launch launch = {
         .argv = (const char *const *)spec->argv,
-        .envp = (const char *const *)environ,
+        .envp = environment != NULL ? environment : (const char *const *)environ,
         .ceilings = spec->ceilings,
         .keep_fds = spec->keep_fds,
         .keep_fd_count = spec->keep_fd_count,
         .own_group = watch->own_group,
+        .start = &spec->start,
         .tty_fd =
             sbx_terminal_hands_over(terminal) && terminal->foreground ? terminal->fd : -1,
         .inherited_ignored = watch->link->inherited_ignored,

@@ -83,6 +83,14 @@ START_TEST(test_defaults)
     ck_assert_ptr_null(spec->report_path);
     ck_assert_int_eq(spec->report_directory_fd, -1);
     ck_assert_int_eq(spec->breach_status, 124);
+    ck_assert(!spec->environment.clear);
+    ck_assert_uint_eq(spec->environment.from_files.count, 0);
+    ck_assert_uint_eq(spec->environment.given.count, 0);
+    ck_assert(!spec->start.new_session && !spec->start.no_new_privs);
+    ck_assert(!spec->start.cpus_asked && !spec->start.umask_asked);
+    ck_assert(!spec->start.user_asked);
+    ck_assert_ptr_null(spec->start.directory);
+    ck_assert_int_eq(spec->start.directory_fd, -1);
     for (size_t i = 0; i < SBX_CEILING_COUNT; i++) {
         ck_assert(!spec->ceilings[i].asked);
     }
@@ -262,6 +270,48 @@ static const struct bad_row bad[] = {
     {"keep-fd", "4294967300", -ERANGE, "above 2"},
     {"keep-fd", "-1", -EINVAL, "'-1' is not a number"},
     {"keep-fd", "2000000000", -EBADF, "descriptor 2000000000 is not open"},
+    {"chdir", "", -EINVAL, "'' is not a path (accepted: a directory)"},
+    {"chdir", NULL, -EINVAL, "needs a value (DIR)"},
+    {"env", "", -EINVAL, "the name is empty (accepted: NAME, to take the caller's"},
+    {"env", "=x", -EINVAL, "the name is empty"},
+    {"env", NULL, -EINVAL, "needs a value (NAME[=VALUE])"},
+    {"env-from", "", -EINVAL, "'' is not a path"},
+    {"env-from", "/", -EISDIR, "'/': Is a directory"},
+    {"env-from", "/nowhere/at/all", -ENOENT, "'/nowhere/at/all': No such file"},
+    {"env-from", "/dev/zero", -EFBIG, "'/dev/zero': is larger than 1 MiB"},
+    {"clear-env", "1", -EINVAL, "takes no value"},
+    {"user", "", -EINVAL, "'' is not a user (accepted: UID or UID:GID, in digits"},
+    {"user", ":", -EINVAL, "is not a user"},
+    {"user", "1000:", -EINVAL, "is not a user"},
+    {"user", ":1000", -EINVAL, "is not a user"},
+    {"user", "nobody", -EINVAL, "'nobody' is not a user"},
+    {"user", "1000:nogroup", -EINVAL, "is not a user"},
+    {"user", "1000:1000:1000", -EINVAL, "is not a user"},
+    {"user", "1000.1000", -EINVAL, "is not a user"},
+    {"user", "-1", -EINVAL, "is not a user"},
+    {"user", "+0:0", -EINVAL, "is not a user"},
+    {"user", "00:0", -EINVAL, "is not a user"},
+    {"user", "0:00", -EINVAL, "is not a user"},
+    {"user", "0x0:0", -EINVAL, "is not a user"},
+    {"user", " 0:0", -EINVAL, "is not a user"},
+    {"user", "4294967295:0", -EINVAL, "at most 4294967294"},
+    {"user", "0:4294967295", -EINVAL, "at most 4294967294"},
+    {"user", "4294967296:0", -EINVAL, "at most 4294967294"},
+    {"user", "18446744073709551616:0", -EINVAL, "at most 4294967294"},
+    {"user", "4294967294", -ENOENT, "uid 4294967294 has no entry in /etc/passwd"},
+    {"cpus", "", -EINVAL, "'' is not a list of CPUs (accepted: numbers and ranges"},
+    {"cpus", "0-", -EINVAL, "'0-' is not a list of CPUs"},
+    {"cpus", "8192", -ERANGE, "'8192' is out of range"},
+    {"umask", "", -EINVAL, "'' is not a mode (accepted: 1 to 4 octal digits"},
+    {"umask", "8", -EINVAL, "'8' is not a mode"},
+    {"umask", "1000", -EINVAL, "0 to 0777"},
+    {"umask", "00022", -EINVAL, "1 to 4 octal digits"},
+    {"umask", "0x1", -EINVAL, "is not a mode"},
+    {"umask", "-22", -EINVAL, "is not a mode"},
+    {"umask", "u=rwx", -EINVAL, "is not a mode"},
+    {"umask", "22 ", -EINVAL, "is not a mode"},
+    {"new-session", "1", -EINVAL, "takes no value"},
+    {"no-new-privs", "1", -EINVAL, "takes no value"},
     {"breach-status", "0", -ERANGE, "1 to 255"},
     {"breach-status", "256", -ERANGE, "1 to 255"},
     {"quiet", "yes", -EINVAL, "takes no value, 'yes' given"},
@@ -281,6 +331,11 @@ static struct sbx_spec *filled_spec(void)
     set(spec, "strays", "keep");
     set(spec, "report", "relative/report");
     set(spec, "rlimit", "nofile=33");
+    set(spec, "chdir", "relative");
+    set(spec, "env", "A=1");
+    set(spec, "user", "1:2");
+    set(spec, "cpus", "3");
+    set(spec, "umask", "3");
     ck_assert_int_eq(sbx_spec_set_command(spec, command, NULL), 0);
     return spec;
 }
@@ -439,6 +494,94 @@ START_TEST(test_keep_fd_is_not_ours)
 }
 END_TEST
 
+START_TEST(test_chdir)
+{
+    struct sbx_spec *spec = new_spec();
+    char text[16];
+    ck_assert_int_eq(chdir(sbx_fixture_dir()), 0);
+    set(spec, "chdir", "work");
+    ck_assert_int_eq(chdir("/"), 0);
+    ck_assert_str_eq(spec->start.directory, "work");
+    ck_assert_int_gt(spec->start.directory_fd, 2);
+    ck_assert_int_eq(fcntl(spec->start.directory_fd, F_GETFD), FD_CLOEXEC);
+    expect_directory(spec->start.directory_fd, sbx_fixture_dir());
+    (void)snprintf(text, sizeof text, "%d", spec->start.directory_fd);
+    ck_assert_int_eq(sbx_spec_set(spec, "keep-fd", text, NULL), -EBADF);
+    set(spec, "chdir", "/abs");
+    ck_assert_str_eq(spec->start.directory, "/abs");
+    ck_assert_int_eq(spec->start.directory_fd, -1);
+    set(spec, "chdir", ".."); /* released by free: the fixture counts */
+    sbx_spec_free(spec);
+}
+END_TEST
+
+START_TEST(test_start)
+{
+    struct sbx_spec *spec = new_spec();
+    set(spec, "user", "1000:4294967294");
+    ck_assert(spec->start.user_asked);
+    ck_assert_uint_eq(spec->start.uid, 1000);
+    ck_assert_uint_eq(spec->start.gid, 4294967294U);
+    set(spec, "user", "0"); /* the one entry that every passwd file has */
+    ck_assert_uint_eq(spec->start.uid, 0);
+    ck_assert_uint_eq(spec->start.gid, 0);
+    set(spec, "cpus", "1,8191");
+    ck_assert(spec->start.cpus_asked);
+    ck_assert(sbx_cpus_has(&spec->start.cpus, 8191));
+    set(spec, "cpus", "0");
+    ck_assert(sbx_cpus_has(&spec->start.cpus, 0));
+    ck_assert(!sbx_cpus_has(&spec->start.cpus, 1));
+    set(spec, "umask", "0777");
+    ck_assert(spec->start.umask_asked);
+    ck_assert_uint_eq(spec->start.umask, 0777);
+    set(spec, "umask", "0");
+    ck_assert_uint_eq(spec->start.umask, 0);
+    set(spec, "umask", "22");
+    ck_assert_uint_eq(spec->start.umask, 022);
+    set(spec, "new-session", NULL);
+    set(spec, "no-new-privs", NULL);
+    ck_assert(spec->start.new_session && spec->start.no_new_privs);
+    sbx_spec_free(spec);
+}
+END_TEST
+
+/* Adds up; and what a wrong file holds is in no message. */
+START_TEST(test_env)
+{
+    static const char wrong[] = "A=1\nB secret\n";
+    char path[SBX_FIXTURE_PATH_SIZE];
+    struct sbx_error error = {0};
+    struct sbx_spec *spec = new_spec();
+    FILE *file = fopen(sbx_fixture_path(path, "variables"), "we");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(wrong, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    set(spec, "env", "A=1");
+    set(spec, "env", "A");
+    set(spec, "env", "B==");
+    ck_assert_uint_eq(spec->environment.given.count, 3);
+    ck_assert_str_eq(spec->environment.given.items[2], "B==");
+    ck_assert_int_eq(sbx_spec_set(spec, "env-from", path, &error), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(error.message, "/variables': line 2 is not NAME=VALUE"));
+    ck_assert_ptr_null(strstr(error.message, "secret"));
+    ck_assert_uint_eq(spec->environment.from_files.count, 0);
+    ck_assert_int_eq(truncate(path, 4), 0);
+    set(spec, "env-from", path);
+    set(spec, "env-from", path);
+    ck_assert_uint_eq(spec->environment.from_files.count, 2);
+    ck_assert_str_eq(spec->environment.from_files.items[1], "A=1");
+    set(spec, "clear-env", NULL);
+    ck_assert(spec->environment.clear);
+    /* As large as may be, and larger. */
+    ck_assert_int_eq(truncate(path, (off_t)SBX_ENVIRONMENT_FILE_MAX + 1), 0);
+    ck_assert_int_eq(sbx_spec_set(spec, "env-from", path, NULL), -EFBIG);
+    ck_assert_int_eq(truncate(path, (off_t)SBX_ENVIRONMENT_FILE_MAX), 0);
+    ck_assert_int_eq(sbx_spec_set(spec, "env-from", path, &error), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(error.message, "entry 2 is not NAME=VALUE"));
+    sbx_spec_free(spec);
+}
+END_TEST
+
 START_TEST(test_command)
 {
     char word[] = "word";
@@ -484,6 +627,9 @@ int main(void)
     tcase_add_test(held, test_report_without_stdin);
     tcase_add_test(held, test_keep_fd);
     tcase_add_test(held, test_keep_fd_is_not_ours);
+    tcase_add_test(held, test_chdir);
+    tcase_add_test(held, test_env);
+    tcase_add_test(good, test_start);
     tcase_add_test(held, test_command);
     return sbx_fixture_run(suite);
 }

@@ -392,6 +392,31 @@ START_TEST(a_key_ends_the_command_by_its_own_default)
 }
 END_TEST
 
+/* A session of its own has no terminal: ^C asks us to end the run, ^Z does nothing, and
+ * neither does it in a pipeline. */
+START_TEST(a_new_session_is_out_of_reach_of_the_terminal)
+{
+    static const char *const command[] = {
+        "@@",         "--new-session", "--grace", "30",      "--",
+        "@tty_probe", "--say",         "2",       "--plain", NULL};
+    int ends[2];
+    open_terminal();
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    struct start start = {.command = command, .in = _i == 0 ? -1 : ends[0], .out = -1};
+    pid_t job = start_process(&start);
+    expect(_i == 0 ? "tty 111" : "tty 011");
+    expect("back\n");
+    type(CTRL_Z);
+    type(keys[0].key);
+    await_exit(job, 128 + SIGINT);
+    ck_assert_int_eq(foreground(), job);
+    expect_report("cancelled", NULL);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    close_terminal();
+}
+END_TEST
+
 START_TEST(a_change_of_size_reaches_the_command_once)
 {
     open_terminal();
@@ -951,6 +976,7 @@ int main(void)
     tcase_add_loop_test(front, a_key_reaches_the_command_once_and_is_its_own_matter, 0,
                         KEY_COUNT);
     tcase_add_loop_test(front, a_key_ends_the_command_by_its_own_default, 0, KEY_COUNT);
+    tcase_add_loop_test(front, a_new_session_is_out_of_reach_of_the_terminal, 0, 2);
     tcase_add_test(front, a_change_of_size_reaches_the_command_once);
     tcase_add_test(front, the_command_can_open_its_terminal);
     TCase *stops = sbx_fixture_case(suite, "stops", 120);

@@ -88,7 +88,7 @@ static void add_word(const struct sbx_trial *trial, struct words *words, const c
     char helper[SBX_FIXTURE_PATH_SIZE];
     if (strncmp(word, "@/", 2) == 0) {
         (void)sbx_trial_path(trial, slot, word + 2);
-    } else if (word[0] == '@' && trial->as_nobody) {
+    } else if (word[0] == '@' && (trial->as_nobody || trial->local_copies)) {
         (void)local_copy(trial, sbx_fixture_helper(helper, word + 1), slot);
     } else if (word[0] == '@') {
         (void)sbx_fixture_helper(slot, word + 1);

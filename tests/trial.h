@@ -30,6 +30,7 @@ struct sbx_trial {
     const char *const *command;  /* NULL-terminated */
     const char *const *launcher; /* comes first: "sh", "-c", "exec \"$@\"", "sh" */
     bool as_nobody;              /* as uid and gid 65534: needs root */
+    bool local_copies;           /* helpers lie where any user can go */
     bool without_report;
     int stdio[3]; /* 0: /dev/null, a file, a file; SBX_TRIAL_CLOSED; or a descriptor */
     /* Called in the child before it changes its user and executes. */
