@@ -129,8 +129,8 @@ static unsigned count_lines(const struct document *document, const char *text,
     unsigned found = 0;
     document->head(option, head);
     for (const char *line = text; line != NULL; line = next_line(line)) {
-        found += document->concerns(text, line) &&
-                 begins_with_head(line, head, document->after);
+        found += begins_with_head(line, head, document->after) &&
+                 document->concerns(text, line); /* last: it looks at all of the text */
     }
     return found;
 }
