@@ -458,3 +458,16 @@ const char *sbx_fixture_helper(char buffer[static SBX_FIXTURE_PATH_SIZE],
 {
     return join(buffer, SBX_TEST_HELPERS, name);
 }
+
+void sbx_fixture_collect(const char *report)
+{
+    const char *path = getenv("SBX_TEST_REPORTS");
+    if (path == NULL || path[0] == '\0') {
+        return;
+    }
+    /* One write: tests run in parallel. */
+    SBX_AUTO_CLOSE int fd =
+        open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644);
+    ck_assert_msg(fd >= 0, "%s: %s", path, strerror(errno));
+    ck_assert_int_eq(write(fd, report, strlen(report)), (ssize_t)strlen(report));
+}

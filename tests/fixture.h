@@ -31,6 +31,11 @@ const char *sbx_fixture_path(char buffer[static SBX_FIXTURE_PATH_SIZE], const ch
  */
 void sbx_fixture_wait_file(const char *path, double seconds);
 
+/* Every JSON report that a test gets from sbx-watch goes through here: where the
+ * environment names a file in SBX_TEST_REPORTS, as ctest's does, it is put there, and the
+ * test reports_valid holds all of them against the schema in one go. */
+void sbx_fixture_collect(const char *report);
+
 /* Absolute paths, from the build: the built sbx-watch, and the directory of the built
  * helper programs. */
 const char *sbx_fixture_watch(void);

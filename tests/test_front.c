@@ -224,6 +224,7 @@ START_TEST(test_report_of_an_option_error)
     read_text("r.json", text);
     ck_assert_ptr_nonnull(strstr(text, "\"outcome\":\"launch-failed\""));
     ck_assert_ptr_nonnull(strstr(text, "\"stage\":\"options\""));
+    sbx_fixture_collect(text);
     ck_assert_msg(strstr(text, reports[_i].says) != NULL, "%s", text);
     ck_assert(!exists("ran"));
 }
@@ -299,6 +300,7 @@ START_TEST(test_closed_stderr)
     read_text("r.json", text);
     /* The message did not land in the file that was opened after it. */
     ck_assert_ptr_eq(strchr(text, '{'), text);
+    sbx_fixture_collect(text);
     ck_assert(!exists("ran"));
 }
 END_TEST

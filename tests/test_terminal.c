@@ -306,6 +306,9 @@ static json_t *read_report(void)
     json_t *report =
         json_load_file(sbx_fixture_path(path, "report"), JSON_REJECT_DUPLICATES, &error);
     ck_assert_msg(report != NULL, "report: %s", error.text);
+    char text[16 * 1024];
+    ck_assert_int_gt(sbx_fd_read_text_at(AT_FDCWD, path, text, sizeof text), 0);
+    sbx_fixture_collect(text);
     return report;
 }
 

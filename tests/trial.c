@@ -284,6 +284,7 @@ static void read_report(struct sbx_trial *trial)
         ck_assert_msg(line_feed != NULL && line_feed[1] == '\0',
                       "the report is not one line: %s", text);
         check_report(trial);
+        sbx_fixture_collect(text);
     }
     free(text);
 }

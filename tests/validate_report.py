@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """Checks report files against docs/report.schema.json and what a schema cannot say.
 
-usage: validate_report.py [--schema FILE] FILE...     ("-" is standard input)
+usage: validate_report.py [--schema FILE] [--lines] FILE...     ("-" is standard input)
+
+With --lines each line of a file is a report of its own, FILE:LINE in what is printed.
 
 Prints one line for each fault, "FILE: KEY/KEY: what is wrong", and exits with 1 when there was one. Exits with 77 when
 the jsonschema module (Debian: python3-jsonschema) is missing. A report is one JSON object on one line, ended by a line
@@ -73,10 +75,20 @@ def faults(validator, data):
         yield from relation_faults(report)
 
 
+def reports_of(path, data, by_line):
+    if not by_line:
+        yield path, data
+        return
+    for number, line in enumerate(data.splitlines(keepends=True), 1):
+        yield f"{path}:{number}", line
+
+
 def main(arguments):
     schema_path = os.path.join(HERE, "..", "docs", "report.schema.json")
     if len(arguments) >= 2 and arguments[0] == "--schema":
         schema_path, arguments = arguments[1], arguments[2:]
+    by_line = arguments[:1] == ["--lines"]
+    arguments = arguments[1:] if by_line else arguments
     if not arguments or arguments[0].startswith("--"):
         sys.stderr.write(__doc__)
         return 2
@@ -96,9 +108,10 @@ def main(arguments):
         else:
             with open(path, "rb") as file:
                 data = file.read()
-        for fault in faults(validator, data):
-            bad = 1
-            print(f"{path}: {fault}")
+        for name, report in reports_of(path, data, by_line):
+            for fault in faults(validator, report):
+                bad = 1
+                print(f"{name}: {fault}")
     return bad
 
 
