@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SBX_HUMAN_SIZE 32
+#define SBX_HUMAN_SIZE 48
 
 /* "0s", "7us", "12.3ms", "4.56s", "2m05s", "3h07m". Returns buffer. */
 const char *sbx_human_us(uint64_t us, char buffer[static SBX_HUMAN_SIZE]);

@@ -86,4 +86,7 @@ sbx_set_function sbx_set_report, sbx_set_keep_fd;
 sbx_set_function sbx_set_chdir, sbx_set_env, sbx_set_env_from, sbx_set_user;
 sbx_set_function sbx_set_cpus, sbx_set_umask;
 
+/* --- option_report.c --- */
+sbx_set_function sbx_set_report_fd;
+
 #endif

@@ -24,6 +24,12 @@ static const char *const backend_words[] = {
     NULL,
 };
 static const char *const require_words[] = {"complete", NULL};
+static const char *const format_words[] = {
+    [SBX_FORMAT_JSON] = "json",
+    [SBX_FORMAT_KV] = "kv",
+    [SBX_FORMAT_TEXT] = "text",
+    NULL,
+};
 
 #define FIELD(member) .field = offsetof(struct sbx_spec, member)
 #define RANGE(low, high, words) .minimum = (low), .maximum = (high), .bounds = (words)
@@ -89,11 +95,18 @@ static const char *const require_words[] = {"complete", NULL};
         "longest time between two samples (default 250ms)", \
         NUMBER(sbx_kind_duration, interval_us, RANGE(1000, SBX_NUMBER_MAX, "at least 1ms"))) \
     ROW("report", 'r', "FILE", "Report and messages", \
-        "write the JSON report to FILE, - is stderr", \
+        "write the report to FILE, - is stderr", \
         .set = sbx_set_report) \
     ROW("quiet", 'q', NULL, "Report and messages", \
         "no line on stderr about breach, strays or survivors", \
         FLAG(quiet)) \
+    ROW("report-fd", 0, "N", "Report and messages", \
+        "write the report to this open descriptor, also beside --report", \
+        .set = sbx_set_report_fd, .kind = &sbx_kind_count, RANGE(1, INT_MAX, "above 0")) \
+    ROW("format", 0, "json|kv|text", "Report and messages", \
+        "form of the report: one line of JSON, key=value lines, or text for people " \
+        "(default json)", \
+        WORD(format, format_words, "json, kv, text")) \
     ROW("keep-fd", 0, "N", "How the command starts", \
         "descriptor above 2 that the command keeps; repeatable", \
         .set = sbx_set_keep_fd, .kind = &sbx_kind_count, RANGE(3, INT_MAX, "above 2")) \

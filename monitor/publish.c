@@ -2,10 +2,9 @@
  * publish.c - the way of the report to where the user wants it (see report.h).
  *
  * A regular or absent file is replaced: temporary file beside it, fsync, rename. All else
- * is written in place with bounded patience: an absent or slow reader costs at most
- * PATIENCE_US. Everything is done through a descriptor of the directory, so that nothing
- * can be moved between two steps. The shared file description of stderr is never made
- * non-blocking: others write there too. Never allocates.
+ * is written in place with bounded patience (sink.c). Everything is done through a
+ * descriptor of the directory, so that nothing can be moved between two steps. Never
+ * allocates.
  */
 #include "monitor/report.h"
 
@@ -13,25 +12,23 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "monitor/sink.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/magic.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <sys/vfs.h>
 #include <time.h>
 
-#define PATIENCE_US UINT64_C(2000000)
 #define READER_RETRY_NS 10000000L
 #define LINKS_MAX 40   /* as the kernel */
 #define NAME_SHOWN 200 /* of the file's name, in that of the temporary file */
@@ -334,106 +331,6 @@ static int replace(const struct place *place, const char *text, size_t length)
     return r;
 }
 
-/* Until the descriptor can be written, not beyond the deadline. */
-static int wait_writable(int fd, uint64_t deadline_us)
-{
-    for (;;) {
-        uint64_t now = sbx_clock_us();
-        if (now >= deadline_us) {
-            return -ETIMEDOUT;
-        }
-        struct pollfd entry = {.fd = fd, .events = POLLOUT};
-        int n = poll(&entry, 1, (int)((deadline_us - now + 999) / 1000));
-        if (n > 0) {
-            return 0; /* also for an error: the next write names it */
-        }
-        if (n < 0 && errno != EINTR) {
-            return -errno;
-        }
-    }
-}
-
-/* A descriptor to write to with patience. */
-struct sink {
-    int fd;
-    bool socket;
-    bool blocking; /* a write may block: look first, and write little at a time */
-};
-
-static ssize_t sink_write(const struct sink *sink, const char *text, size_t length)
-{
-    if (sink->socket) {
-        return send(sink->fd, text, length, MSG_DONTWAIT | MSG_NOSIGNAL);
-    }
-    /* Where poll says that a pipe can be written, PIPE_BUF bytes fit. */
-    bool cut = sink->blocking && length > PIPE_BUF;
-    return write(sink->fd, text, cut ? PIPE_BUF : length);
-}
-
-static int sink_put(const struct sink *sink, const char *text, size_t length)
-{
-    uint64_t deadline_us = sbx_clock_us() + PATIENCE_US;
-    bool look_first = sink->blocking;
-    while (length > 0) {
-        int r = look_first ? wait_writable(sink->fd, deadline_us) : 0;
-        if (r < 0) {
-            return r;
-        }
-        ssize_t written = sink_write(sink, text, length);
-        look_first = sink->blocking || written <= 0;
-        if (written < 0 && errno != EAGAIN && errno != EINTR) {
-            return -errno;
-        }
-        text += written > 0 ? written : 0;
-        length -= written > 0 ? (size_t)written : 0;
-    }
-    return 0;
-}
-
-/* stderr as a file: whether its last line is unfinished, so that the report would be
- * glued to it. Only a file that may be read can tell. */
-static bool line_unfinished(const struct stat *status)
-{
-    int flags = fcntl(STDERR_FILENO, F_GETFL);
-    off_t end = status->st_size;
-    if (flags < 0 || (flags & O_APPEND) == 0) {
-        end = lseek(STDERR_FILENO, 0, SEEK_CUR);
-    }
-    if (end <= 0) {
-        return false;
-    }
-    SBX_AUTO_CLOSE int fd = open("/proc/self/fd/2", O_RDONLY | O_NOCTTY | O_CLOEXEC);
-    char last = '\n';
-    return fd >= 0 && pread(fd, &last, 1, end - 1) == 1 && last != '\n';
-}
-
-/* A description of stderr that is ours alone may be non-blocking. The master of a
- * pseudo-terminal cannot be opened again: that would be another terminal. */
-static int reopen_stderr(const struct stat *status)
-{
-    bool master = S_ISCHR(status->st_mode) && status->st_rdev == makedev(5, 2);
-    if (master || (!S_ISFIFO(status->st_mode) && !S_ISCHR(status->st_mode))) {
-        return -1;
-    }
-    return open("/proc/self/fd/2",
-                O_WRONLY | O_NONBLOCK | O_APPEND | O_NOCTTY | O_CLOEXEC);
-}
-
-static int publish_stderr(const char *text, size_t length)
-{
-    struct stat status;
-    if (fstat(STDERR_FILENO, &status) < 0) {
-        return -errno;
-    }
-    SBX_AUTO_CLOSE int own = reopen_stderr(&status);
-    bool regular = S_ISREG(status.st_mode);
-    struct sink sink = {.fd = own >= 0 ? own : STDERR_FILENO,
-                        .socket = S_ISSOCK(status.st_mode),
-                        .blocking = own < 0 && !regular && !S_ISSOCK(status.st_mode)};
-    int r = regular && line_unfinished(&status) ? sink_put(&sink, "\n", 1) : 0;
-    return r < 0 ? r : sink_put(&sink, text, length);
-}
-
 /* Connects to the socket that `place` is; streams first, then the kinds that keep
  * messages apart. */
 static int connect_socket(const struct place *place)
@@ -468,7 +365,7 @@ static int open_in_place(const struct place *place)
     int flags = O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
     flags |= place->magic ? O_APPEND : O_NOFOLLOW;
     flags |= S_ISREG(place->mode) ? O_TRUNC : 0;
-    uint64_t deadline_us = sbx_clock_us() + PATIENCE_US;
+    uint64_t deadline_us = sbx_clock_us() + SBX_SINK_PATIENCE_US;
     for (;;) {
         int fd = openat(place->directory, place->name, flags);
         if (fd >= 0) {
@@ -490,8 +387,8 @@ static int write_in_place(const struct place *place, const char *text, size_t le
     if (fd < 0) {
         return fd;
     }
-    struct sink sink = {.fd = fd, .socket = is_socket};
-    int r = sink_put(&sink, text, length);
+    struct sbx_sink sink = {.fd = fd, .socket = is_socket};
+    int r = sbx_sink_write(&sink, text, length);
     struct stat status;
     if (r == 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
         r = sync_file(fd);
@@ -531,11 +428,11 @@ static void shield_down(const struct shield *shield)
     (void)sigprocmask(SIG_SETMASK, &shield->mask, NULL);
 }
 
-static int publish(const struct sbx_spec *spec, const char *text, size_t length)
+static int publish_path(const struct sbx_spec *spec, const char *text, size_t length)
 {
     struct place place;
     if (strcmp(spec->report_path, "-") == 0) {
-        return publish_stderr(text, length);
+        return sbx_sink_put(STDERR_FILENO, text, length, SBX_SINK_OWN_LINE);
     }
     int r = locate(spec, &place);
     if (r < 0) {
@@ -547,15 +444,40 @@ static int publish(const struct sbx_spec *spec, const char *text, size_t length)
     return r;
 }
 
+static int publish_fd(const struct sbx_spec *spec, const char *text, size_t length)
+{
+    struct stat status;
+    int r = sbx_sink_put(spec->report_fd, text, length, SBX_SINK_AS_IT_IS);
+    if (r == 0 && fstat(spec->report_fd, &status) == 0 && S_ISREG(status.st_mode)) {
+        r = sync_file(spec->report_fd);
+    }
+    return r;
+}
+
+bool sbx_report_wanted(const struct sbx_spec *spec)
+{
+    return spec->report_path != NULL || spec->report_fd != 0;
+}
+
+/* Each destination has its chance, whatever became of the other. */
 int sbx_report_publish(const struct sbx_spec *spec, const char *text, size_t length,
                        struct sbx_error *err)
 {
-    if (spec->report_path == NULL) {
+    if (!sbx_report_wanted(spec)) {
         return 0;
     }
     struct shield shield;
     shield_up(&shield);
-    int r = publish(spec, text, length);
+    int by_fd = spec->report_fd != 0 ? publish_fd(spec, text, length) : 0;
+    int by_path = spec->report_path != NULL ? publish_path(spec, text, length) : 0;
     shield_down(&shield);
-    return r < 0 ? fail(spec, r, "cannot be written", err) : 0;
+    if (by_path < 0) {
+        return fail(spec, by_path, "cannot be written", err);
+    }
+    if (by_fd < 0) {
+        return sbx_error_set(err, -by_fd, SBX_STAGE_REPORT,
+                             "report descriptor %d: cannot be written: %s",
+                             spec->report_fd, strerror(-by_fd));
+    }
+    return 0;
 }

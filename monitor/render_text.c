@@ -223,8 +223,9 @@ struct section {
 
 /* The order in which they are shown; all others come behind. */
 static const char *const sections[] = {
-    "",         "breach", "usage",       "limits",      "armed",   "ceilings",
-    "warnings", "error",  "termination", "containment", "sampling"};
+    "usage", "breach",   "warnings", "error",       "termination", "limits",
+    "armed", "ceilings", "",         "containment", "sampling",
+};
 #define SECTION_COUNT (sizeof sections / sizeof sections[0])
 
 static size_t first_part(const char *path)
@@ -267,9 +268,9 @@ static void put_label(struct section *section, const char *key, size_t length)
 {
     char label[SBX_FLATTEN_PATH_SIZE];
     end_line(section);
-    if (!section->headed && section->name[0] != '\0') {
+    if (!section->headed) {
         sbx_out_text(section->out, "\n");
-        sbx_out_text(section->out, section->name);
+        sbx_out_text(section->out, section->name[0] != '\0' ? section->name : "run");
         sbx_out_text(section->out, "\n");
     }
     section->headed = true;
@@ -293,13 +294,13 @@ static size_t without_unit(const char *key)
     return unit[0] != '\0' ? length - strlen(unit) - 1 : length;
 }
 
-/* The part of a path that is a number: a place in a list. NULL: it has none. */
+/* The part of a path that is a number: a place in a list. NULL: it has none. Not the
+ * first: a report is an object. */
 static const char *list_index(const char *path)
 {
-    for (const char *part = path; part != NULL; part = strchr(part, '.')) {
-        part += *part == '.';
-        if (*part >= '0' && *part <= '9') {
-            return part;
+    for (const char *dot = strchr(path, '.'); dot != NULL; dot = strchr(dot + 1, '.')) {
+        if (dot[1] >= '0' && dot[1] <= '9') {
+            return dot + 1;
         }
     }
     return NULL;

@@ -411,3 +411,17 @@ ssize_t sbx_report_format(const struct sbx_spec *spec, const struct sbx_record *
     sbx_json_close(&json);
     return sbx_json_finish(&json);
 }
+
+ssize_t sbx_report_render(const struct sbx_spec *spec, const struct sbx_record *record,
+                          char *json, char *other, const char **ret_text)
+{
+    ssize_t length = sbx_report_format(spec, record, json, SBX_REPORT_SIZE);
+    *ret_text = json;
+    if (length < 0 || spec->format == SBX_FORMAT_JSON) {
+        return length;
+    }
+    *ret_text = other;
+    return spec->format == SBX_FORMAT_KV
+               ? sbx_render_kv(json, (size_t)length, other, SBX_RENDER_SIZE)
+               : sbx_render_text(json, (size_t)length, other, SBX_RENDER_SIZE);
+}

@@ -34,7 +34,20 @@ ssize_t sbx_report_format(const struct sbx_spec *spec, const struct sbx_record *
                           char *buffer, size_t size);
 
 /*
- * Puts the text where spec->report_path says: "-" is stderr; a regular or absent file is
+ * The report in the form that spec->format asks for: `json` (SBX_REPORT_SIZE) receives it
+ * as JSON, `other` (SBX_RENDER_SIZE) in any other form. *ret_text is one of the two. The
+ * length, or a negative errno.
+ */
+ssize_t sbx_report_render(const struct sbx_spec *spec, const struct sbx_record *record,
+                          char *json, char *other, const char **ret_text);
+
+/* Whether the specification asks for a report anywhere. */
+bool sbx_report_wanted(const struct sbx_spec *spec);
+
+/*
+ * Puts the text where spec->report_path says, and into the descriptor spec->report_fd, in
+ * place, whatever kind it is; both get it if both are asked for, and the error of one
+ * does not keep it from the other. Of paths: "-" is stderr; a regular or absent file is
  * replaced atomically (temporary file in the same directory, fsync, rename; no temporary
  * file is left on failure); anything else (a device, a FIFO, a socket, a file that is a
  * mount point of its own) is written in place without waiting for ever for an absent

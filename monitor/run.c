@@ -28,7 +28,8 @@ struct shared {
     struct sbx_error
         publish_error; /* code 0: none, or the report is where it should be */
     struct sbx_pss_area pss;
-    char text[SBX_REPORT_SIZE]; /* touched only when the report is made */
+    char text[SBX_REPORT_SIZE];  /* touched only when the report is made */
+    char other[SBX_RENDER_SIZE]; /* touched only for a form that is not JSON */
 };
 
 struct run {
@@ -54,14 +55,12 @@ static void say(const struct sbx_spec *spec, const struct sbx_record *record)
     (void)sbx_report_publish(&to_stderr, line, length, NULL);
 }
 
-static int publish_record(const struct sbx_spec *spec, const struct sbx_record *record,
-                          char *text, struct sbx_error *err)
+static int publish_text(const struct sbx_spec *spec, struct shared *shared,
+                        struct sbx_error *err)
 {
-    say(spec, record);
-    if (spec->report_path == NULL) {
-        return 0;
-    }
-    ssize_t length = sbx_report_format(spec, record, text, SBX_REPORT_SIZE);
+    const char *text = NULL;
+    ssize_t length =
+        sbx_report_render(spec, &shared->record, shared->text, shared->other, &text);
     if (length < 0) {
         return sbx_error_set(err, (int)-length, SBX_STAGE_REPORT,
                              "the report does not fit into its buffer");
@@ -69,12 +68,19 @@ static int publish_record(const struct sbx_spec *spec, const struct sbx_record *
     return sbx_report_publish(spec, text, (size_t)length, err);
 }
 
+static int publish_record(const struct sbx_spec *spec, struct shared *shared,
+                          struct sbx_error *err)
+{
+    say(spec, &shared->record);
+    return sbx_report_wanted(spec) ? publish_text(spec, shared, err) : 0;
+}
+
 static void publish(void *context)
 {
     struct run *run = context;
     struct shared *shared = run->shared;
     struct sbx_error error = {0};
-    if (publish_record(run->spec, &shared->record, shared->text, &error) < 0) {
+    if (publish_record(run->spec, shared, &error) < 0) {
         shared->publish_error = error;
     }
 }
@@ -175,12 +181,16 @@ static int refuse(const struct sbx_spec *spec, const struct sbx_error *failure,
 {
     fail(&shared->record, failure);
     if (failure->stage == SBX_STAGE_REPORT) {
+        /* The path is no place for a report: that is the failure. A descriptor may be. */
+        struct sbx_spec by_fd = *spec;
+        by_fd.report_path = NULL;
+        (void)publish_text(&by_fd, shared, NULL);
         if (err != NULL) {
             *err = *failure;
         }
-        return -failure->code; /* there is no place for a report: that is the failure */
+        return -failure->code;
     }
-    return publish_record(spec, &shared->record, shared->text, err);
+    return publish_record(spec, shared, err);
 }
 
 int sbx_run_in_place(const struct sbx_spec *spec, int *ret_status, struct sbx_error *err)
@@ -223,7 +233,7 @@ int sbx_run_in_place(const struct sbx_spec *spec, int *ret_status, struct sbx_er
 int sbx_report_failure(const struct sbx_spec *spec, const struct sbx_error *failure,
                        struct sbx_error *err)
 {
-    if (spec->report_path == NULL) {
+    if (!sbx_report_wanted(spec)) {
         return 0;
     }
     struct shared *shared = map_shared();
@@ -232,15 +242,7 @@ int sbx_report_failure(const struct sbx_spec *spec, const struct sbx_error *fail
     }
     start_record(&shared->record);
     fail(&shared->record, failure);
-    int r = 0;
-    ssize_t length =
-        sbx_report_format(spec, &shared->record, shared->text, SBX_REPORT_SIZE);
-    if (length < 0) {
-        r = sbx_error_set(err, (int)-length, SBX_STAGE_REPORT,
-                          "the report does not fit into its buffer");
-    } else {
-        r = sbx_report_publish(spec, shared->text, (size_t)length, err);
-    }
+    int r = publish_text(spec, shared, err);
     (void)munmap(shared, sizeof *shared);
     return r;
 }

@@ -7,6 +7,7 @@
 
 #include "monitor/environment.h"
 #include "monitor/record.h"
+#include "monitor/render.h"
 #include "reaper/ceiling.h"
 #include "reaper/launch.h"
 
@@ -38,6 +39,8 @@ struct sbx_spec {
     char *report_path;       /* owned; NULL: no report; "-": stderr */
     int report_directory_fd; /* where relative report paths start; -1: none held */
     bool quiet;
+    enum sbx_format format; /* of the report, wherever it goes */
+    int report_fd;          /* inherited; not owned; 0: none */
 
     int keep_fds[SBX_KEEP_FD_MAX];
     size_t keep_fd_count;

@@ -5,6 +5,7 @@
 
 #include "tests/fixture.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,4 +104,49 @@ void kv_expect_same(const char *kv, const char *json)
 {
     const char *difference = kv_difference(kv, json);
     ck_assert_msg(difference == NULL, "%s:\n%.4000s\n%.4000s", difference, kv, json);
+}
+
+static bool is_index(const char *part)
+{
+    return *part >= '0' && *part <= '9';
+}
+
+/* What is at `part` of a list or object; made when it is not there yet. */
+static json_t *step(json_t *holder, const char *part, const char *next)
+{
+    bool list = json_is_array(holder);
+    size_t index = list ? (size_t)strtoul(part, NULL, 10) : 0;
+    json_t *child = list ? json_array_get(holder, index) : json_object_get(holder, part);
+    if (child == NULL) {
+        child = is_index(next) ? json_array() : json_object();
+        int r = list ? json_array_append_new(holder, child)
+                     : json_object_set_new(holder, part, child);
+        ck_assert_int_eq(r, 0);
+    }
+    return child;
+}
+
+json_t *kv_rebuild(const char *kv)
+{
+    json_t *lines = kv_read(kv);
+    json_t *report = json_object();
+    const char *path;
+    json_t *value;
+    ck_assert_msg(lines != NULL, "not lines of PATH=VALUE: %.4000s", kv);
+    json_object_foreach(lines, path, value)
+    {
+        char copy[PATH_SIZE];
+        char *part = copy;
+        json_t *holder = report;
+        (void)snprintf(copy, sizeof copy, "%s", path);
+        for (char *dot; (dot = strchr(part, '.')) != NULL; part = dot + 1) {
+            *dot = '\0';
+            holder = step(holder, part, dot + 1);
+        }
+        int r = json_is_array(holder) ? json_array_append(holder, value)
+                                      : json_object_set(holder, part, value);
+        ck_assert_int_eq(r, 0);
+    }
+    json_decref(lines);
+    return report;
 }

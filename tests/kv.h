@@ -18,4 +18,7 @@ void kv_expect_same(const char *kv, const char *json);
  * PATH=VALUE or a path is there twice. The caller's. */
 json_t *kv_read(const char *kv);
 
+/* The JSON that the lines are made of, put together again. The caller's. */
+json_t *kv_rebuild(const char *kv);
+
 #endif

@@ -156,6 +156,12 @@ START_TEST(test_samples_as_kv)
     ssize_t used = sbx_render_kv(json, length, rendered, sizeof rendered);
     ck_assert_int_gt(used, 0);
     kv_expect_same(rendered, json);
+    json_error_t error;
+    json_t *report = json_loads(json, 0, &error);
+    json_t *rebuilt = kv_rebuild(rendered);
+    ck_assert(json_equal(report, rebuilt)); /* nothing is lost: it leads back */
+    json_decref(report);
+    json_decref(rebuilt);
 }
 END_TEST
 
@@ -295,11 +301,12 @@ START_TEST(test_text_of_tomorrow)
     ck_assert_int_gt(sbx_render_text(text, sizeof text - 1, rendered, sizeof rendered),
                      0);
     ck_assert_str_eq(rendered, "exited: the command exited with 0\n"
+                               "\nusage\n"
+                               "  heat peak                 1.50s (1500000 us)\n"
+                               "\nrun\n"
                                "  outcome                   exited\n"
                                "  exit code                 0\n"
                                "  novel                     7\n"
-                               "\nusage\n"
-                               "  heat peak                 1.50s (1500000 us)\n"
                                "\nweather\n"
                                "  rain                      3\n");
 }

@@ -82,6 +82,8 @@ START_TEST(test_defaults)
     ck_assert_uint_eq(spec->interval_us, 250000);
     ck_assert_ptr_null(spec->report_path);
     ck_assert_int_eq(spec->report_directory_fd, -1);
+    ck_assert_int_eq(spec->report_fd, 0);
+    ck_assert_int_eq(spec->format, SBX_FORMAT_JSON);
     ck_assert_int_eq(spec->breach_status, 124);
     ck_assert(!spec->environment.clear);
     ck_assert_uint_eq(spec->environment.from_files.count, 0);
@@ -169,6 +171,14 @@ START_TEST(test_words_and_flags)
     ck_assert(!spec->die_with_parent);
     set(spec, "die-with-parent", NULL);
     ck_assert(spec->die_with_parent);
+    set(spec, "format", "text");
+    ck_assert_int_eq(spec->format, SBX_FORMAT_TEXT);
+    set(spec, "format", "kv");
+    ck_assert_int_eq(spec->format, SBX_FORMAT_KV);
+    set(spec, "format", "json");
+    ck_assert_int_eq(spec->format, SBX_FORMAT_JSON);
+    set(spec, "report-fd", "2");
+    ck_assert_int_eq(spec->report_fd, 2);
     ck_assert(!spec->preserve_status);
     set(spec, "preserve-status", NULL);
     ck_assert(spec->preserve_status);
@@ -312,6 +322,14 @@ static const struct bad_row bad[] = {
     {"umask", "22 ", -EINVAL, "is not a mode"},
     {"new-session", "1", -EINVAL, "takes no value"},
     {"no-new-privs", "1", -EINVAL, "takes no value"},
+    {"report-fd", "0", -ERANGE, "above 0"},
+    {"report-fd", "3000000000", -ERANGE, "above 0"},
+    {"report-fd", "-1", -EINVAL, "'-1' is not a number"},
+    {"report-fd", "2000000000", -EBADF, "descriptor 2000000000 is not open"},
+    {"report-fd", NULL, -EINVAL, "needs a value (N)"},
+    {"format", "yaml", -EINVAL, "'yaml' is unknown (accepted: json, kv, text)"},
+    {"format", "JSON", -EINVAL, "accepted: json, kv, text"},
+    {"format", "", -EINVAL, "accepted: json, kv, text"},
     {"breach-status", "0", -ERANGE, "1 to 255"},
     {"breach-status", "256", -ERANGE, "1 to 255"},
     {"quiet", "yes", -EINVAL, "takes no value, 'yes' given"},

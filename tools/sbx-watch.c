@@ -36,7 +36,8 @@ struct scan {
     enum action action;
     struct sbx_error failure; /* the first one; code 0: none */
     const char *hint;         /* goes with the failure */
-    bool no_stderr;           /* it was closed when we started */
+    bool no_stdout;           /* it was closed when we started */
+    bool no_stderr;
 };
 
 static const char help_hint[] = " (try sbx-watch --help)";
@@ -109,6 +110,27 @@ static void fail(struct scan *scan, const struct sbx_error *failure, const char 
     }
 }
 
+/* What we have opened in the place of a closed stream would swallow what is meant for it.
+ */
+static void refuse_closed(struct scan *scan, const char *name, const char *value)
+{
+    struct sbx_error error = {.code = EBADF, .stage = SBX_STAGE_OPTIONS};
+    bool by_fd = strcmp(name, "report-fd") == 0;
+    const char *what = NULL;
+    if (scan->no_stderr && ((strcmp(name, "report") == 0 && strcmp(value, "-") == 0) ||
+                            (by_fd && strcmp(value, "2") == 0))) {
+        what = "standard error";
+    } else if (scan->no_stdout && by_fd && strcmp(value, "1") == 0) {
+        what = "standard output";
+    }
+    if (what != NULL) {
+        (void)snprintf(error.message, sizeof error.message,
+                       "option --%s: %s%s%s is closed", name, value != NULL ? value : "",
+                       value != NULL ? ": " : "", what);
+        fail(scan, &error, "");
+    }
+}
+
 /* Carries out one option. --help and --version end the walk, unless an error came first:
  * that must not exit 0. `option` is NULL for a name that no option has. */
 static void apply(struct scan *scan, const struct sbx_option *option, const char *name,
@@ -124,12 +146,8 @@ static void apply(struct scan *scan, const struct sbx_option *option, const char
         scan->action = option == own_options ? ACTION_HELP : ACTION_VERSION;
     } else if (!own && sbx_spec_set(scan->spec, name, value, &error) < 0) {
         fail(scan, &error, option == NULL ? help_hint : "");
-    } else if (scan->no_stderr && strcmp(name, "report") == 0 &&
-               strcmp(value, "-") == 0) {
-        /* What we have opened in its place would swallow the report. */
-        (void)snprintf(error.message, sizeof error.message,
-                       "option --report: '-' is standard error, which is closed");
-        fail(scan, &error, "");
+    } else if (!own) {
+        refuse_closed(scan, name, value);
     }
 }
 
@@ -328,11 +346,15 @@ static int run(struct scan *scan)
 
 int main(int argc, char *argv[])
 {
+    bool no_stdout = fcntl(STDOUT_FILENO, F_GETFD) < 0;
     bool no_stderr = fcntl(STDERR_FILENO, F_GETFD) < 0;
     if (open_standard_streams() < 0) {
         return SBX_STATUS_FAILED;
     }
-    struct scan scan = {.argv = argv, .next = argc > 0 ? 1 : 0, .no_stderr = no_stderr};
+    struct scan scan = {.argv = argv,
+                        .next = argc > 0 ? 1 : 0,
+                        .no_stdout = no_stdout,
+                        .no_stderr = no_stderr};
     scan.spec = sbx_spec_new();
     if (scan.spec == NULL) {
         complain("no memory", "");
