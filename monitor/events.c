@@ -19,6 +19,10 @@
 #define UNMEASURED_MAX 5
 #define UNMEASURED_RETRY_US 20000U
 
+/* A sample that young is as good as a new one; also what bounds the cost of being asked
+ * without end. */
+#define USAGE_FRESH_US 50000U
+
 static void warn_if_near(struct sbx_watch *watch, const struct sbx_sample *sample)
 {
     unsigned near = sbx_near(&watch->spec->limits, sample, watch->spec->warn_percent) &
@@ -59,6 +63,19 @@ static void note_sampling(struct sbx_watch *watch, uint64_t at_us)
     watch->last_at_us = at_us;
 }
 
+/* For who asks meanwhile: see usage.h. */
+static void note_current(struct sbx_watch *watch, const struct sbx_sample *now,
+                         uint64_t at_us)
+{
+    struct sbx_current *current = &watch->record->current;
+    current->memory_is_bound = now->memory_bytes == SBX_UNKNOWN;
+    current->memory_bytes =
+        current->memory_is_bound ? now->memory_bound_bytes : now->memory_bytes;
+    current->processes = now->processes;
+    current->threads = now->threads;
+    current->sampled_us = at_us;
+}
+
 static void arm_sample(struct sbx_watch *watch, uint64_t at_us)
 {
     (void)sbx_source_arm(watch->on_sample, at_us);
@@ -92,6 +109,7 @@ void sbx_watch_on_sample(void *context)
     }
     watch->unmeasured = 0;
     note_sampling(watch, started);
+    note_current(watch, &now, started);
     note_command(watch);
     struct sbx_pace pace = {.interval_us = watch->spec->interval_us,
                             .cpus = watch->cpus,
@@ -181,6 +199,16 @@ static void pass_to_command(const struct sbx_watch *watch, int signal_number)
     }
 }
 
+/* Somebody wants to know: a sample out of turn, unless there has just been one. It is
+ * judged like any other. */
+static void answer_usage(struct sbx_watch *watch)
+{
+    if (sbx_clock_us() - watch->last_at_us >= USAGE_FRESH_US) {
+        sbx_watch_on_sample(watch);
+    }
+    sbx_pair_send(watch->link->socket, SBX_MESSAGE_USAGE, 0);
+}
+
 void sbx_watch_on_messages(void *context)
 {
     struct sbx_watch *watch = context;
@@ -195,6 +223,8 @@ void sbx_watch_on_messages(void *context)
             sbx_watch_breach_plain(watch, SBX_REASON_CALLER_LOST);
         } else if (message.kind == SBX_MESSAGE_FRONT_LOST) {
             sbx_watch_breach_plain(watch, SBX_REASON_GUARD_LOST);
+        } else if (message.kind == SBX_MESSAGE_USAGE) {
+            answer_usage(watch);
         }
     }
     if (r < 0) {

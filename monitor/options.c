@@ -141,6 +141,10 @@ static const char *const format_words[] = {
     ROW("no-new-privs", 0, NULL, "How the command starts", \
         "no gain of privileges by setuid or setgid programs", \
         FLAG(start.no_new_privs)) \
+    ROW("detach", 0, NULL, "How the command starts", \
+        "exit 0 when the command runs, and name the run on stdout; it goes on in a " \
+        "session of its own; needs --report FILE", \
+        FLAG(detach)) \
     ROW("preserve-status", 0, NULL, "Exit status", \
         "after a breach, exit as the command did", \
         FLAG(preserve_status)) \

@@ -94,6 +94,16 @@ struct sbx_usage {
     uint64_t threads_peak;
 };
 
+/* The tree at the last sample; not part of the report. Times are CLOCK_MONOTONIC. */
+struct sbx_current {
+    uint64_t launched_us; /* 0: nothing is launched yet */
+    uint64_t sampled_us;  /* 0: no sample yet, and the numbers mean nothing */
+    uint64_t memory_bytes;
+    bool memory_is_bound; /* not more than that: it was not measured more exactly */
+    uint64_t processes;
+    uint64_t threads;
+};
+
 struct sbx_sampling {
     uint64_t samples;
     uint64_t interval_us; /* the longest period in use */
@@ -144,6 +154,7 @@ struct sbx_record {
     int failed_status; /* 125 to 127 for a launch that failed */
     struct sbx_breach breach;
     struct sbx_usage usage;
+    struct sbx_current current;
     struct sbx_sampling sampling;
     enum sbx_tracking tracking;
     enum sbx_kill kill;

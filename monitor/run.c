@@ -3,9 +3,11 @@
  * publishing. What guard and monitor share lies in one anonymous mapping, so that nothing
  * has to be copied between them and nothing is lost with either.
  */
+#include "monitor/detach.h"
 #include "monitor/record.h"
 #include "monitor/report.h"
 #include "monitor/spec.h"
+#include "monitor/usage.h"
 #include "monitor/watch.h"
 
 #include "base/clock.h"
@@ -35,6 +37,7 @@ struct shared {
 struct run {
     const struct sbx_spec *spec;
     struct shared *shared;
+    struct sbx_detach detach;
 };
 
 /* --- publishing --- */
@@ -108,6 +111,7 @@ static int monitor(const struct sbx_pair_link *link, void *context)
 static void reader(int socket, void *context)
 {
     struct run *run = context;
+    sbx_detach_release(run->spec);
     sbx_pss_serve(&run->shared->pss, socket);
 }
 
@@ -115,6 +119,19 @@ static void lost(struct sbx_pair *pair, void *context)
 {
     struct run *run = context;
     sbx_watch_lost(run->spec, &run->shared->record, pair);
+}
+
+static void usage(void *context)
+{
+    struct run *run = context;
+    sbx_usage_tell(run->spec, &run->shared->record);
+}
+
+static bool started(void *context)
+{
+    struct run *run = context;
+    sbx_detach_release(run->spec);
+    return sbx_detach_tell_start(&run->detach);
 }
 
 static void fail(struct sbx_record *record, const struct sbx_error *err)
@@ -165,6 +182,10 @@ static int check(const struct sbx_spec *spec, struct sbx_error *err)
     if (r < 0) {
         return r;
     }
+    r = spec->detach ? sbx_detach_check(spec, err) : 0;
+    if (r < 0) {
+        return r;
+    }
     return spec->report_path != NULL ? sbx_report_check(spec, err) : 0;
 }
 
@@ -193,6 +214,20 @@ static int refuse(const struct sbx_spec *spec, const struct sbx_error *failure,
     return publish_record(spec, shared, err);
 }
 
+/* The calling process of a detached run is done. What its guard has not published for
+ * want of a guard is to be published here. */
+static int leave(struct run *run, int result, const struct sbx_error *failure,
+                 struct sbx_error *err)
+{
+    if (result < 0 && !run->detach.forked) {
+        return refuse(run->spec, failure, run->shared, err);
+    }
+    if (result < 0 && err != NULL) {
+        *err = *failure;
+    }
+    return result;
+}
+
 int sbx_run_in_place(const struct sbx_spec *spec, int *ret_status, struct sbx_error *err)
 {
     struct shared *shared = map_shared();
@@ -201,7 +236,7 @@ int sbx_run_in_place(const struct sbx_spec *spec, int *ret_status, struct sbx_er
         return sbx_error_set(err, ENOMEM, SBX_STAGE_LAUNCH, "no memory for a run");
     }
     start_record(&shared->record);
-    struct run run = {.spec = spec, .shared = shared};
+    struct run run = {.spec = spec, .shared = shared, .detach = {.pipe = -1}};
     struct sbx_error failure = {0};
     int r = check(spec, &failure);
     if (r < 0) {
@@ -210,6 +245,14 @@ int sbx_run_in_place(const struct sbx_spec *spec, int *ret_status, struct sbx_er
         (void)munmap(shared, sizeof *shared);
         return r;
     }
+    if (spec->detach) {
+        r = sbx_detach(&run.detach, spec, shared->record.run_id, ret_status, &failure);
+        if (r <= 0) { /* the calling process, or there is no other */
+            r = leave(&run, r, &failure, err);
+            (void)munmap(shared, sizeof *shared);
+            return r;
+        }
+    }
     struct sbx_guard_hooks hooks = {.monitor = monitor,
                                     .reader = reader,
                                     .lost = lost,
@@ -217,8 +260,11 @@ int sbx_run_in_place(const struct sbx_spec *spec, int *ret_status, struct sbx_er
                                     .status = status,
                                     .failed = failed,
                                     .no_terminal = spec->start.new_session,
+                                    .started = started,
+                                    .usage = usage,
                                     .context = &run};
     *ret_status = sbx_guard_run(&shared->pair, &hooks, spec->die_with_parent);
+    sbx_detach_tell_end(&run.detach, *ret_status);
     failure = shared->publish_error;
     (void)munmap(shared, sizeof *shared);
     if (failure.code == 0) {

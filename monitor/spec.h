@@ -47,6 +47,7 @@ struct sbx_spec {
     bool die_with_parent;
     struct sbx_environment environment; /* of the command */
     struct sbx_start start;
+    bool detach;
 
     bool preserve_status;
     int breach_status; /* default 124; 1 to 255 */

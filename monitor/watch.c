@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "monitor/detach.h"
 #include "monitor/watch_private.h"
 #include "reaper/boost.h"
 
@@ -156,6 +157,7 @@ static int launch(struct sbx_watch *watch, const struct rlimit *nofile,
     };
     watch->record->started_real_us = sbx_clock_real_us();
     watch->launched_us = sbx_clock_us();
+    watch->record->current.launched_us = watch->launched_us;
     /* From here on there may be somebody who holds us up. */
     atomic_store(&watch->link->pair->due_us, watch->launched_us);
     return sbx_launch(&launch, &watch->leader, &watch->record->failed_status, err);
@@ -193,6 +195,8 @@ static void supervise(struct sbx_watch *watch)
     record->leader_pid = watch->leader;
     atomic_store(&watch->link->pair->leader_pid, watch->leader);
     atomic_store(&watch->link->pair->phase, SBX_PAIR_RUNNING);
+    sbx_detach_release(spec);
+    sbx_pair_send(watch->link->socket, SBX_MESSAGE_STARTED, 0);
     step_aside(watch);
     sbx_boost_session(watch->proc_fd);
     record->sampling.interval_us = spec->interval_us;

@@ -104,8 +104,8 @@ static int open_signals(struct sbx_error *err)
 {
     sigset_t heard;
     (void)sigemptyset(&heard);
-    static const int numbers[] = {SIGCHLD, SIGINT,   SIGTERM, SIGHUP, SIGQUIT,
-                                  SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP};
+    static const int numbers[] = {SIGCHLD, SIGINT,   SIGTERM, SIGHUP,  SIGQUIT,
+                                  SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP, SIGUSR1};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         (void)sigaddset(&heard, numbers[i]);
     }

@@ -33,6 +33,8 @@
 /* How late before it is replaced when a tracer holds it. */
 #define TRACED_US (2U * SBX_US_PER_S)
 #define MONITOR_STOPPED_US (1U * SBX_US_PER_S)
+/* How long a sample that is asked for may take; then the last one has to do. */
+#define USAGE_ANSWER_US 500000U
 
 enum { POLL_SIGNALS, POLL_SOCKET, POLL_CALLER, POLL_FRONT, POLL_COUNT };
 
@@ -49,6 +51,7 @@ struct guard {
     bool monitor_ended;
     bool monitor_stopped;
     uint64_t stopped_late_us; /* first stop seen when all should be over; 0: none */
+    uint64_t usage_due_us;    /* asked for, and to be told by then; 0: not asked for */
     bool below_front;
     bool finished; /* the monitor says so */
 };
@@ -120,6 +123,41 @@ static void stop_with_leader(struct guard *guard, int signal_number)
     }
 }
 
+/* --- usage on demand --- */
+
+/* However many ask at once: one answer. */
+static void ask_for_usage(struct guard *guard)
+{
+    if (guard->hooks->usage != NULL && guard->usage_due_us == 0) {
+        guard->usage_due_us = sbx_clock_us() + USAGE_ANSWER_US;
+        sbx_pair_send(guard->socket, SBX_MESSAGE_USAGE, 0);
+    }
+}
+
+static void tell_usage(struct guard *guard)
+{
+    if (guard->usage_due_us != 0) {
+        guard->usage_due_us = 0;
+        guard->hooks->usage(guard->hooks->context);
+    }
+}
+
+static void tell_overdue_usage(struct guard *guard)
+{
+    if (guard->usage_due_us != 0 && sbx_clock_us() >= guard->usage_due_us) {
+        tell_usage(guard);
+    }
+}
+
+/* --- what the monitor says --- */
+
+static void tell_start(struct guard *guard)
+{
+    if (guard->hooks->started != NULL && !guard->hooks->started(guard->hooks->context)) {
+        sbx_pair_send(guard->socket, SBX_MESSAGE_CANCEL, SIGHUP);
+    }
+}
+
 static void take_messages(struct guard *guard)
 {
     struct sbx_pair_message message;
@@ -130,6 +168,10 @@ static void take_messages(struct guard *guard)
             stop_with_leader(guard, message.value);
         } else if (message.kind == SBX_MESSAGE_READER_HUNG) {
             sbx_reader_replace(&guard->reader);
+        } else if (message.kind == SBX_MESSAGE_STARTED) {
+            tell_start(guard);
+        } else if (message.kind == SBX_MESSAGE_USAGE) {
+            tell_usage(guard);
         }
     }
 }
@@ -186,6 +228,9 @@ static void obey(struct guard *guard, int signal_number)
         break;
     case SIGCONT:
         go_on(guard);
+        break;
+    case SIGUSR1:
+        ask_for_usage(guard);
         break;
     case SIGUSR2:
     case SIGWINCH:
@@ -312,6 +357,7 @@ static void watch(struct guard *guard)
         take_signals(guard);
         replace_if_overdue(guard);
         look_after_late_ones(guard);
+        tell_overdue_usage(guard);
     }
 }
 
@@ -437,8 +483,8 @@ static int prepare(struct guard *guard, struct sbx_error *err)
 {
     sigset_t heard;
     (void)sigemptyset(&heard);
-    static const int numbers[] = {SIGCHLD, SIGINT,   SIGTERM, SIGHUP, SIGQUIT,
-                                  SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP};
+    static const int numbers[] = {SIGCHLD, SIGINT,   SIGTERM, SIGHUP,  SIGQUIT,
+                                  SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP, SIGUSR1};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         (void)sigaddset(&heard, numbers[i]);
     }

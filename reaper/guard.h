@@ -64,6 +64,8 @@ enum sbx_pair_message_kind {
     SBX_MESSAGE_FINISHED,    /* monitor: the result is complete */
     SBX_MESSAGE_READER_HUNG, /* monitor: wants another reader in place of the present one
                               */
+    SBX_MESSAGE_STARTED,     /* monitor: the command has been executed */
+    SBX_MESSAGE_USAGE,       /* guard: take a sample; monitor: it is taken */
 };
 
 struct sbx_pair_message {
@@ -102,6 +104,13 @@ struct sbx_guard_hooks {
     /* The command gets a session of its own: no terminal is handed over, and ^C there is
      * a request to us. */
     bool no_terminal;
+    /* In the guard, once the command has been executed; NULL: nobody wants to know.
+     * False: the run is to end again (as if by SIGHUP). */
+    bool (*started)(void *context);
+    /* In the guard: somebody asks by SIGUSR1 for the usage so far, and the monitor has
+     * taken a sample for it or does not answer. Must not wait for anything. NULL: SIGUSR1
+     * does nothing. */
+    void (*usage)(void *context);
     void *context;
 };
 

@@ -84,6 +84,7 @@ START_TEST(test_defaults)
     ck_assert_int_eq(spec->report_directory_fd, -1);
     ck_assert_int_eq(spec->report_fd, 0);
     ck_assert_int_eq(spec->format, SBX_FORMAT_JSON);
+    ck_assert(!spec->detach);
     ck_assert_int_eq(spec->breach_status, 124);
     ck_assert(!spec->environment.clear);
     ck_assert_uint_eq(spec->environment.from_files.count, 0);
@@ -177,6 +178,8 @@ START_TEST(test_words_and_flags)
     ck_assert_int_eq(spec->format, SBX_FORMAT_KV);
     set(spec, "format", "json");
     ck_assert_int_eq(spec->format, SBX_FORMAT_JSON);
+    set(spec, "detach", NULL);
+    ck_assert(spec->detach);
     set(spec, "report-fd", "2");
     ck_assert_int_eq(spec->report_fd, 2);
     ck_assert(!spec->preserve_status);
@@ -330,6 +333,7 @@ static const struct bad_row bad[] = {
     {"format", "yaml", -EINVAL, "'yaml' is unknown (accepted: json, kv, text)"},
     {"format", "JSON", -EINVAL, "accepted: json, kv, text"},
     {"format", "", -EINVAL, "accepted: json, kv, text"},
+    {"detach", "1", -EINVAL, "takes no value"},
     {"breach-status", "0", -ERANGE, "1 to 255"},
     {"breach-status", "256", -ERANGE, "1 to 255"},
     {"quiet", "yes", -EINVAL, "takes no value, 'yes' given"},

@@ -5,8 +5,8 @@
  * Sees nothing of the project but <sbx/sbx.h>. Whatever is wrong with the options, the
  * command does not run: the first error is the one that counts, and the remaining options
  * are looked at only so that a report that was asked for says why nothing ran. Changes no
- * signal and no descriptor but closed ones of 0 to 2 before the run; the library does
- * that.
+ * signal but USR1, which it blocks, and no descriptor but closed ones of 0 to 2 before
+ * the run; the library does that.
  */
 #include <sbx/sbx.h>
 
@@ -120,7 +120,8 @@ static void refuse_closed(struct scan *scan, const char *name, const char *value
     if (scan->no_stderr && ((strcmp(name, "report") == 0 && strcmp(value, "-") == 0) ||
                             (by_fd && strcmp(value, "2") == 0))) {
         what = "standard error";
-    } else if (scan->no_stdout && by_fd && strcmp(value, "1") == 0) {
+    } else if (scan->no_stdout &&
+               (strcmp(name, "detach") == 0 || (by_fd && strcmp(value, "1") == 0))) {
         what = "standard output";
     }
     if (what != NULL) {
@@ -344,8 +345,19 @@ static int run(struct scan *scan)
     return status;
 }
 
+/* USR1 asks a run for its usage. Until the run is there to take it, it waits: its default
+ * would end us. */
+static void hold_usr1(void)
+{
+    sigset_t held;
+    (void)sigemptyset(&held);
+    (void)sigaddset(&held, SIGUSR1);
+    (void)sigprocmask(SIG_BLOCK, &held, NULL);
+}
+
 int main(int argc, char *argv[])
 {
+    hold_usr1();
     bool no_stdout = fcntl(STDOUT_FILENO, F_GETFD) < 0;
     bool no_stderr = fcntl(STDERR_FILENO, F_GETFD) < 0;
     if (open_standard_streams() < 0) {

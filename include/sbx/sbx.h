@@ -97,7 +97,8 @@ SBX_PUBLIC int sbx_spec_set_command(struct sbx_spec *spec, const char *const arg
  * end (also when nothing could be started: 125 to 127). All signals are blocked when it
  * returns, so that a late one does not change that status.
  * Returns 0 when a report was published or none was asked for; else a negative errno,
- * *ret_status is 125 then.
+ * *ret_status is 125 then. With the option "detach" it returns twice, as fork does: in
+ * the calling process when the command runs, and in the new one, the guard, at the end.
  */
 SBX_PUBLIC int sbx_run_in_place(const struct sbx_spec *spec, int *ret_status,
                                 struct sbx_error *err);
