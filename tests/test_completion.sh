@@ -1,0 +1,164 @@
+#!/bin/sh
+# test_completion.sh SCRIPT SBX-WATCH - the completion for bash, driven as bash drives it.
+#
+# The script is read into a bash without any other completions, and its function called
+# with the words that bash would make of a line. Every option of --help is completed, and
+# nothing else. Skipped (77) where there is no bash.
+if [ -z "${BASH_VERSION-}" ] || [ -z "${SBX_COMPLETION_BASH-}" ]; then
+    command -v bash >/dev/null 2>&1 || { echo "skipped: bash is not installed"; exit 77; }
+    SBX_COMPLETION_BASH=1 exec bash --norc --noprofile "$0" "$@"
+fi
+set -u
+script=$1
+watch=$2
+status=0
+
+fail() {
+    echo "$*"
+    status=1
+}
+
+bash -n "$script" || fail "bash -n finds a fault"
+complete -r
+# shellcheck disable=SC1090
+. "$script"
+[[ $(complete -p sbx-watch) == 'complete -F _sbx_watch sbx-watch' ]] ||
+    fail "not registered: $(complete -p sbx-watch)"
+
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/sbx-completion.XXXXXX") || exit 1
+trap 'rm -rf -- "$scratch"' EXIT
+cd -- "$scratch" || exit 1
+mkdir -- sub
+: >report.json
+: >re:port
+printf '#!/bin/sh\n' >tool && chmod 755 tool
+
+# As readline cuts a line into words: at blanks, and the characters of COMP_WORDBREAKS are
+# words of their own. The cursor is at the end; behind a blank an empty word begins.
+cut() {
+    local line=$1 word='' i char
+    COMP_LINE=$line COMP_POINT=${#line} COMP_WORDS=()
+    for ((i = 0; i < ${#line}; i++)); do
+        char=${line:i:1}
+        if [[ $char == ' ' ]]; then
+            [[ -z $word ]] || COMP_WORDS+=("$word")
+            word=''
+        elif [[ $COMP_WORDBREAKS == *"$char"* && -n $word && $COMP_WORDBREAKS != *"${word: -1}"* ]] ||
+            [[ -n $word && $COMP_WORDBREAKS == *"${word: -1}"* && $COMP_WORDBREAKS != *"$char"* ]]; then
+            COMP_WORDS+=("$word")
+            word=$char
+        else
+            word+=$char
+        fi
+    done
+    COMP_WORDS+=("$word")
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+}
+
+# complete_line LINE: the answers, sorted, in "got".
+complete_line() {
+    cut "$1"
+    COMPREPLY=()
+    _sbx_watch sbx-watch "${COMP_WORDS[COMP_CWORD]}" ''
+    got=$(printf '%s\n' "${COMPREPLY[@]}" | sort | tr '\n' ' ')
+    got=${got% }
+}
+
+# wants LINE ANSWERS
+wants() {
+    complete_line "$1"
+    [[ $got == "$2" ]] || fail "\"$1\": \"$got\" instead of \"$2\""
+}
+
+# has LINE ANSWER: among others.
+has() {
+    complete_line "$1"
+    [[ " $got " == *" $2 "* ]] || fail "\"$1\": no \"$2\" in \"$got\""
+}
+
+lacks() {
+    complete_line "$1"
+    [[ " $got " != *" $2 "* ]] || fail "\"$1\": \"$2\" should not be there"
+}
+
+# Every option that the help lists, long and short, and no other.
+all=$("$watch" --help | sed -n 's/^ *\(-[a-zA-Z]\), \(--[a-z-]*\).*/\1 \2/p; s/^ *\(--[a-z-]*\).*/\1/p' |
+    tr ' ' '\n' | sort | tr '\n' ' ')
+[[ $all == *'--wall'*'-w'* ]] || fail "the help lists: $all"
+wants 'sbx-watch -' "${all% }"
+wants 'sbx-watch --wa' '--wall --warn'
+wants 'sbx-watch --wall' '--wall'
+wants 'sbx-watch -q --rep' '--report --report-fd'
+wants 'sbx-watch --wall 5 --str' '--strays'
+wants 'sbx-watch --wall=5 --str' '--strays'
+wants 'sbx-watch -w5 --str' '--strays'
+wants 'sbx-watch -qw 5 --str' '--strays'
+wants 'sbx-watch --nosuch' ''
+
+# Words of a choice, in both spellings.
+wants 'sbx-watch --strays ' 'keep kill wait'
+wants 'sbx-watch --strays k' 'keep kill'
+wants 'sbx-watch --strays=' 'keep kill wait'
+wants 'sbx-watch --strays=k' 'keep kill'
+wants 'sbx-watch --format=t' 'text'
+wants 'sbx-watch --require ' 'complete'
+wants 'sbx-watch --strays=kill --format ' 'json kv text'
+
+# Where "=" cuts no words, the whole word is answered.
+before=$COMP_WORDBREAKS
+COMP_WORDBREAKS=${COMP_WORDBREAKS//=/}
+wants 'sbx-watch --strays=k' '--strays=keep --strays=kill'
+wants 'sbx-watch --rlimit=nof' '--rlimit=nofile='
+COMP_WORDBREAKS=$before
+
+# Signals and ceilings.
+wants 'sbx-watch -s TE' 'TERM'
+wants 'sbx-watch --signal SIGTE' 'SIGTERM'
+wants 'sbx-watch --signal=US' 'USR1 USR2'
+lacks 'sbx-watch -s ' 'STOP'
+has 'sbx-watch -qs ' 'HUP'
+wants 'sbx-watch --rlimit no' 'nofile='
+wants 'sbx-watch --rlimit np' 'nproc='
+wants 'sbx-watch --rlimit=mem' 'memlock='
+wants 'sbx-watch --rlimit nofile=6' ''
+wants 'sbx-watch --rlimit nofile=64:128 --rlimit=co' 'core='
+wants 'sbx-watch --rlimit nofile=64:128 --strays w' 'wait'
+
+# Files where a file is wanted; nothing where a number is.
+wants 'sbx-watch --report rep' 'report.json'
+wants 'sbx-watch -r rep' 'report.json'
+wants 'sbx-watch --report=rep' 'report.json'
+wants 'sbx-watch -r re:p' 'port'
+wants 'sbx-watch --wall re' ''
+wants 'sbx-watch --wall=re' ''
+wants 'sbx-watch -w re' ''
+
+# The command: it, and what belongs to it. Not our options any more.
+has 'sbx-watch bas' 'bash'
+has 'sbx-watch -q -- bas' 'bash'
+has 'sbx-watch --wall 5 bas' 'bash'
+has 'sbx-watch ./to' './tool'
+wants 'sbx-watch -- cat rep' 'report.json'
+wants 'sbx-watch cat --wa' ''
+wants 'sbx-watch -- cat --strays k' ''
+wants 'sbx-watch --quiet cat -r rep' 'report.json'
+
+# With bash-completion at hand the command's own completion is asked, for its place.
+_command_offset() {
+    COMPREPLY=("offset:$1:${COMP_WORDS[$1]}")
+}
+wants 'sbx-watch -w 5 git ' 'offset:3:git'
+wants 'sbx-watch --wall=5 -q git pu' 'offset:5:git'
+wants 'sbx-watch --rlimit nofile=64:128 -- git pu' 'offset:8:git'
+wants 'sbx-watch -- gi' 'offset:2:gi'
+wants 'sbx-watch gi' 'offset:1:gi'
+wants 'sbx-watch --strays k' 'keep kill'
+wants 'sbx-watch -- ' 'offset:2:'
+
+# Without a line, as other drivers call it.
+COMP_WORDS=(sbx-watch --strays = w) COMP_CWORD=3
+COMP_LINE=
+_sbx_watch
+[[ ${COMPREPLY[*]} == wait ]] || fail "without a line: ${COMPREPLY[*]}"
+
+exit "$status"

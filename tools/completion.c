@@ -1,0 +1,202 @@
+/*
+ * completion.c - makes the completion of sbx-watch for bash from the option table, at
+ * build time: what the command line takes and what is completed cannot drift apart.
+ *
+ * Sees nothing of the project but <sbx/sbx.h>. What an option's argument is follows from
+ * how the table calls it: a|b|c are words, FILE, PATH and DIR are files, SIG is a signal.
+ * Names of ceilings and signals are those that the library accepts. Writes the script to
+ * standard output; a table that it can make nothing of is an error, and so a failed
+ * build.
+ */
+#include <sbx/sbx.h>
+
+#include <ctype.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct sbx_option own_options[] = {
+    {"help", 'h', NULL, "", ""},
+    {"version", 'V', NULL, "", ""},
+};
+#define OWN_COUNT (sizeof own_options / sizeof own_options[0])
+
+static _Noreturn void give_up(const char *what)
+{
+    (void)fprintf(stderr, "completion: %s\n", what);
+    exit(EXIT_FAILURE);
+}
+
+/* Option I, the two of the front behind the table; NULL at the end. */
+static const struct sbx_option *option_at(size_t i)
+{
+    size_t count = 0;
+    const struct sbx_option *table = sbx_options(&count);
+    if (i < count) {
+        return &table[i];
+    }
+    return i - count < OWN_COUNT ? &own_options[i - count] : NULL;
+}
+
+static bool accepts(const char *option, const char *value)
+{
+    struct sbx_spec *spec = sbx_spec_new();
+    if (spec == NULL) {
+        give_up("no memory");
+    }
+    bool accepted = sbx_spec_set(spec, option, value, NULL) == 0;
+    sbx_spec_free(spec);
+    return accepted;
+}
+
+static void print_options(void)
+{
+    const char *blank = "";
+    (void)printf("_sbx_watch_options='");
+    const struct sbx_option *option;
+    for (size_t i = 0; (option = option_at(i)) != NULL; i++) {
+        (void)printf("%s--%s", blank, option->name);
+        if (option->letter != 0) {
+            (void)printf(" -%c", option->letter);
+        }
+        blank = " ";
+    }
+    (void)printf("'\n");
+}
+
+static void print_signals(void)
+{
+    const char *blank = "";
+    (void)printf("_sbx_watch_signals='");
+    for (int number = 1; number <= SIGSYS; number++) {
+        const char *name = sigabbrev_np(number);
+        if (name != NULL && accepts("signal", name)) {
+            (void)printf("%s%s", blank, name);
+            blank = " ";
+        }
+    }
+    (void)printf("'\n");
+}
+
+/* The error about an unknown one names all that there are, behind the last colon. */
+static void print_ceilings(void)
+{
+    struct sbx_error error = {.message = ""};
+    struct sbx_spec *spec = sbx_spec_new();
+    if (spec == NULL || sbx_spec_set(spec, "rlimit", "?=0", &error) == 0) {
+        give_up("ceilings cannot be asked for");
+    }
+    sbx_spec_free(spec);
+    const char *names = strrchr(error.message, ':');
+    (void)printf("_sbx_watch_ceilings='");
+    const char *blank = "";
+    char *rest = NULL;
+    char *words = strdup(names != NULL ? names + 1 : "");
+    for (char *word = words != NULL ? strtok_r(words, " ", &rest) : NULL; word != NULL;
+         word = strtok_r(NULL, " ", &rest)) {
+        char value[64];
+        (void)snprintf(value, sizeof value, "%s=0", word);
+        if (!accepts("rlimit", value)) {
+            give_up("the names of ceilings are not what they were");
+        }
+        (void)printf("%s%s", blank, word);
+        blank = " ";
+    }
+    if (*blank == '\0') {
+        give_up("no ceiling has a name");
+    }
+    free(words);
+    (void)printf("'\n");
+}
+
+/* Prints the parts of a|b|c that are words to be written as they are. */
+static void print_words(const char *value)
+{
+    const char *blank = "";
+    for (const char *part = value; *part != '\0'; part += *part == '|') {
+        size_t length = strcspn(part, "|");
+        bool plain = length > 0;
+        for (size_t i = 0; i < length; i++) {
+            plain = plain && (islower((unsigned char)part[i]) ||
+                              isdigit((unsigned char)part[i]) || part[i] == '-');
+        }
+        if (plain) {
+            (void)printf("%s%.*s", blank, (int)length, part);
+            blank = " ";
+        }
+        part += length;
+    }
+}
+
+static bool has_lower(const char *text)
+{
+    while (*text != '\0' && !islower((unsigned char)*text)) {
+        text++;
+    }
+    return *text != '\0';
+}
+
+static bool names_file(const char *value)
+{
+    return strstr(value, "FILE") != NULL || strstr(value, "PATH") != NULL;
+}
+
+/* What kind of argument it is, for what is not a choice of words. */
+static const char *kind_of(const struct sbx_option *option)
+{
+    const char *value = option->value;
+    if (value == NULL) {
+        return "none";
+    }
+    if (strcmp(option->name, "rlimit") == 0) {
+        return "ceiling";
+    }
+    if (strcmp(value, "SIG") == 0) {
+        return "signal";
+    }
+    if (strstr(value, "DIR") != NULL) {
+        return "directory";
+    }
+    if (names_file(value)) {
+        return "file";
+    }
+    if (strncmp(value, "USER", 4) == 0) {
+        return "user";
+    }
+    return strncmp(option->name, "env", 3) == 0 ? "export" : "value";
+}
+
+static void print_kind(const struct sbx_option *option)
+{
+    const char *value = option->value;
+    (void)printf("    --%s", option->name);
+    if (option->letter != 0) {
+        (void)printf(" | -%c", option->letter);
+    }
+    /* A single word in lower case is a choice too. */
+    if (value != NULL && has_lower(value)) {
+        (void)printf(") kind='%s' words='", names_file(value) ? "words-files" : "words");
+        print_words(value);
+        (void)printf("' ;;\n");
+    } else {
+        (void)printf(") kind='%s' ;;\n", kind_of(option));
+    }
+}
+
+int main(void)
+{
+    const struct sbx_option *option;
+    (void)printf(
+        "# Completion of sbx-watch for bash, made from its table of options.\n\n");
+    print_options();
+    print_signals();
+    print_ceilings();
+    (void)printf("\n# What an option takes.\n_sbx_watch_kind()\n{\n    case $1 in\n");
+    for (size_t i = 0; (option = option_at(i)) != NULL; i++) {
+        print_kind(option);
+    }
+    (void)printf("    *) kind=unknown ;;\n    esac\n}\n");
+    return ferror(stdout) == 0 && fclose(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
