@@ -358,7 +358,7 @@ static void await_end(int pidfd, const char *what)
 
 START_TEST(a_stopped_guard_does_not_hold_the_limit)
 {
-    struct sbx_trial trial = {.command = sleeper, .options = "--wall 0.6 --grace 0.2"};
+    struct sbx_trial trial = {.command = sleeper, .options = "--wall 1.5 --grace 0.2"};
     start_up(&trial);
     SBX_AUTO_CLOSE int member = open_pidfd(up_pid(&trial));
     ck_assert_int_ge(member, 0);
@@ -404,7 +404,7 @@ START_TEST(a_guard_stopped_for_ever_does_not_hold_the_report)
     bool held = false;
     for (int attempt = 0; attempt < 20 && !held; attempt++) {
         struct sbx_trial trial = {.command = sleeper,
-                                  .options = "--wall 0.3 --grace 0.2"};
+                                  .options = "--wall 1.5 --grace 0.2"};
         char path[SBX_FIXTURE_PATH_SIZE];
         start_up(&trial);
         SBX_AUTO_CLOSE int monitor = await_monitor(&trial, trial.pid);
@@ -425,7 +425,7 @@ END_TEST
 
 START_TEST(a_guard_continued_late_does_not_publish_again)
 {
-    struct sbx_trial trial = {.command = sleeper, .options = "--wall 0.3 --grace 0.2"};
+    struct sbx_trial trial = {.command = sleeper, .options = "--wall 1.5 --grace 0.2"};
     char path[SBX_FIXTURE_PATH_SIZE];
     struct stat first;
     struct stat last;
@@ -452,7 +452,7 @@ END_TEST
 
 START_TEST(a_stopped_monitor_is_continued)
 {
-    struct sbx_trial trial = {.command = sleeper, .options = "--wall 0.5 --grace 0.2"};
+    struct sbx_trial trial = {.command = sleeper, .options = "--wall 1.5 --grace 0.2"};
     start_up(&trial);
     SBX_AUTO_CLOSE int monitor = await_monitor(&trial, trial.pid);
     ck_assert_int_ge(monitor, 0);
@@ -484,7 +484,7 @@ static const uint64_t torments_us[] = {0, 20, 500};
 /* Either it gets enough done in between, or the guard does its work in the end. */
 START_TEST(a_monitor_stopped_again_and_again_ends_all_the_same)
 {
-    struct sbx_trial trial = {.command = sleeper, .options = "--wall 0.4 --grace 0.2"};
+    struct sbx_trial trial = {.command = sleeper, .options = "--wall 1.5 --grace 0.2"};
     start_up(&trial);
     SBX_AUTO_CLOSE int monitor = await_monitor(&trial, trial.pid);
     ck_assert_int_ge(monitor, 0);
@@ -746,7 +746,7 @@ START_TEST(a_full_stderr_does_not_hold_the_end)
     ck_assert_int_eq(errno, EAGAIN);
     ck_assert_int_eq(fcntl(ends[1], F_SETFL, O_WRONLY), 0);
     struct sbx_trial trial = {.command = sleeper,
-                              .options = "--wall 0.3 --grace 0.2",
+                              .options = "--wall 1.5 --grace 0.2",
                               .stdio = {0, 0, ends[1]}};
     start_up(&trial);
     finish(&trial, "stderr full");
