@@ -143,6 +143,7 @@ static int reap(void *context)
             }
             return -errno;
         }
+        sbx_watch_hear_of_heir(watch, pid, status);
         bool known = sbx_tree_reaped(watch->tree, pid);
         sbx_meter_reaped(&watch->meter, &rusage, known);
         if (pid == watch->leader && !watch->leader_ended) {
@@ -154,7 +155,8 @@ static int reap(void *context)
 static void note_stray(const struct sbx_member *member, void *context)
 {
     struct sbx_watch *watch = context;
-    if (watch->leader_ended && !member->wrapper) {
+    if (watch->leader_ended && !member->wrapper &&
+        !sbx_watch_is_heir(watch, member->stat.pid)) {
         sbx_record_stray(watch->record, member->stat.pid, member->stat.name);
     }
 }
@@ -226,9 +228,11 @@ static void signal_politely(struct sbx_watch *watch)
      * short. */
     sbx_tree_set_deadline(watch->tree, watch->terminate.deadline_us);
     (void)sbx_tree_walk(watch->tree, NULL, &ignored); /* a failed walk: whom we know */
-    sbx_wrapper_mark(watch->tree, watch->proc_fd);
+    sbx_wrapper_mark(watch->tree, watch->proc_fd); /* some are younger than the sample */
     watch->record->termination.signal = watch->spec->signal;
     (void)sbx_polite(watch->tree, watch->proc_fd, watch->spec->signal);
+    sbx_watch_note_command(watch); /* it may be younger than the last sample */
+    sbx_watch_name_heir(watch);
 }
 
 void sbx_watch_set_overdue(struct sbx_watch *watch)

@@ -41,7 +41,7 @@ static void warn_if_near(struct sbx_watch *watch, const struct sbx_sample *sampl
     }
 }
 
-static void note_command(struct sbx_watch *watch)
+void sbx_watch_note_command(struct sbx_watch *watch)
 {
     pid_t command = sbx_wrapper_command(watch->tree, watch->leader);
     if (command != 0 && command != watch->leader) {
@@ -110,7 +110,7 @@ void sbx_watch_on_sample(void *context)
     watch->unmeasured = 0;
     note_sampling(watch, started);
     note_current(watch, &now, started);
-    note_command(watch);
+    sbx_watch_note_command(watch);
     struct sbx_pace pace = {.interval_us = watch->spec->interval_us,
                             .cpus = watch->cpus,
                             .cost_us = sbx_clock_cpu_us() - cpu_before};

@@ -171,6 +171,7 @@ static void read_status(struct sbx_meter *meter, struct sbx_member *member)
     raise_to(&member->hwm_bytes, status.hwm_bytes);
     raise_to(&meter->usage->process_memory_peak_bytes, status.hwm_bytes);
     member->namespace_init = sbx_wrapper_is_namespace_init(&status);
+    member->namespace_depth = status.namespace_depth;
     member->ignores_sigchld = status.sig_ignored != SBX_UNKNOWN &&
                               (status.sig_ignored >> (SIGCHLD - 1) & 1U) != 0;
     if (member->ignores_sigchld) {

@@ -247,6 +247,7 @@ static void complete(struct sbx_watch *watch)
 {
     struct sbx_record *record = watch->record;
     bool empty = record->termination.proof == SBX_PROOF_NO_CHILDREN;
+    sbx_watch_take_heir(watch);
     record->outcome = outcome_of(watch);
     sbx_meter_finish(&watch->meter, watch->tree, empty);
     record->sampling.monitor_cpu_us = sbx_clock_cpu_us() + sbx_pss_cost_us(watch->pss);

@@ -19,6 +19,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Whose end is the command's, when the polite signal ends the leader first. */
+struct sbx_heir {
+    pid_t pid; /* 0: nobody */
+    uint64_t start_ticks;
+    bool ended; /* and was reaped by us, so that its status is known */
+    int status;
+    uint64_t wall_us; /* from the launch to its end */
+};
+
 struct sbx_watch {
     const struct sbx_spec *spec;
     struct sbx_record *record;
@@ -41,6 +50,7 @@ struct sbx_watch {
     pid_t leader;
     bool own_group;
     bool leader_ended;
+    struct sbx_heir heir;
     uint64_t leader_cpu_us; /* its own, read before it was reaped */
     uint64_t launched_us;
     uint64_t ending_us; /* first signal, or the leader's end; 0: neither yet */
@@ -75,6 +85,21 @@ void sbx_watch_set_overdue(struct sbx_watch *watch);
 
 /* SIGKILL until the tree is proved empty, or survivors are named. */
 void sbx_watch_sweep(struct sbx_watch *watch);
+
+/* --- heir.c: a leader that only waits for the command, and the polite signal --- */
+
+/* After the polite signal was sent: whose end will count. */
+void sbx_watch_name_heir(struct sbx_watch *watch);
+bool sbx_watch_is_heir(const struct sbx_watch *watch, pid_t pid);
+
+/* A child was reaped, and the tree does not know it yet. */
+void sbx_watch_hear_of_heir(struct sbx_watch *watch, pid_t pid, int status);
+
+/* Puts its end into the record in place of the leader's, where that is right. */
+void sbx_watch_take_heir(struct sbx_watch *watch);
+
+/* In the record: the command's pid, and the launcher's. (events.c) */
+void sbx_watch_note_command(struct sbx_watch *watch);
 
 /* --- events.c --- callbacks of the loop; each takes the struct sbx_watch --- */
 void sbx_watch_on_sample(void *context);

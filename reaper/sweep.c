@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "reaper/boost.h"
 #include "reaper/pidref.h"
+#include "reaper/polite.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -321,31 +322,34 @@ int sbx_sweep(struct sbx_tree *tree, int proc_fd, const struct sbx_sweep_hooks *
 
 /* --- the polite signal --- */
 
-static bool hears(const struct sbx_member *member, int proc_fd, int signal_number)
+/* Who may not be signalled may have a launcher that may, and that passes it on. */
+static uint64_t tell_launchers(struct sweep *sweep, int signal_number)
 {
-    if (sbx_member_ended(member) || member->wrapper) {
-        return false;
+    uint64_t signalled = 0;
+    for (size_t i = sbx_tree_count(sweep->tree); i > 0; i--) {
+        struct sbx_member *member = sbx_tree_member(sweep->tree, i - 1);
+        const struct sbx_member *child =
+            member->spared ? sbx_tree_find(sweep->tree, member->only_child) : NULL;
+        if (child != NULL && child->refused &&
+            signal_member(sweep, member, signal_number) == 0) {
+            signalled++;
+        }
     }
-    if (!member->namespace_init) {
-        return true;
-    }
-    struct sbx_proc_status status;
-    return sbx_proc_status_at(proc_fd, member->stat.pid, &status) == 0 &&
-           status.sig_caught != SBX_UNKNOWN &&
-           (status.sig_caught >> (signal_number - 1) & 1U) != 0;
+    return signalled;
 }
 
 uint64_t sbx_polite(struct sbx_tree *tree, int proc_fd, int signal_number)
 {
     struct sweep sweep = {.tree = tree, .proc_fd = proc_fd, .self = getpid()};
     uint64_t signalled = 0;
+    sbx_polite_choose(tree, proc_fd, signal_number);
     for (size_t i = 0; i < sbx_tree_count(tree); i++) {
         struct sbx_member *member = sbx_tree_member(tree, i);
-        if (hears(member, proc_fd, signal_number) &&
-            signal_member(&sweep, member, signal_number) == 0) {
+        if (member->hears && signal_member(&sweep, member, signal_number) == 0) {
             signalled++;
         }
     }
+    signalled += tell_launchers(&sweep, signal_number);
     for (size_t i = 0; i < sbx_tree_count(tree); i++) {
         struct sbx_member *member = sbx_tree_member(tree, i);
         if (!sbx_member_ended(member)) {

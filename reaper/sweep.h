@@ -48,9 +48,8 @@ struct sbx_sweep_result {
 int sbx_sweep(struct sbx_tree *tree, int proc_fd, const struct sbx_sweep_hooks *hooks,
               struct sbx_sweep_result *ret_result);
 
-/* Sends signal_number once to every live member that is no wrapper, then SIGCONT, so that
- * stopped ones act on it. A namespace init gets it only if it catches it. Returns how
- * many were signalled. */
+/* Sends signal_number once to every live member that is to hear it (polite.h), then
+ * SIGCONT to all, so that stopped ones act on it. Returns how many were signalled. */
 uint64_t sbx_polite(struct sbx_tree *tree, int proc_fd, int signal_number);
 
 #endif

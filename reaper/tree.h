@@ -36,10 +36,19 @@ struct sbx_member {
     bool ignores_sigchld;   /* children that it does not wait for leave no trace of their
                                CPU */
     bool namespace_init;    /* first process of a PID namespace below ours */
+    unsigned namespace_depth; /* of its PID namespace, 1 is ours; 0: not yet known */
     bool wrapper; /* a launcher around the command: not counted, not signalled politely */
     bool own_memory; /* known not to share its parent's: that never changes back */
     bool pss_asked;  /* in the request for PSS under way */
     bool status_due; /* new, or another name: its status should be read */
+    /* For the polite signal (see polite.h). */
+    bool catches; /* has a handler for it */
+    bool mortal;  /* would die of it, unless it blocks it */
+    bool blocks;
+    bool hears;  /* is to be sent it */
+    bool spared; /* is not, being a launcher, since who is below it is */
+    unsigned living_children;
+    pid_t only_child; /* when that is 1 */
     /* For the sweep. */
     bool met;     /* told to the caller */
     bool frozen;  /* was sent SIGSTOP */

@@ -34,12 +34,60 @@ static bool same_executable(int proc_fd, pid_t a, pid_t b)
            of_a.stx_dev_minor == of_b.stx_dev_minor;
 }
 
-static void mark_with_ancestors(struct sbx_tree *tree, struct sbx_member *init)
+/* Who has no member as its parent is our own child. */
+static bool is_own_child(struct sbx_tree *tree, const struct sbx_member *member)
+{
+    return sbx_tree_find(tree, member->stat.ppid) == NULL;
+}
+
+struct sbx_member *sbx_wrapper_front(struct sbx_tree *tree)
+{
+    struct sbx_member *first = NULL;
+    size_t count = sbx_tree_count(tree);
+    for (size_t i = 0; i < count; i++) {
+        struct sbx_member *member = sbx_tree_member(tree, i);
+        if (is_own_child(tree, member) &&
+            (first == NULL || member->stat.start_ticks < first->stat.start_ticks)) {
+            first = member;
+        }
+    }
+    if (first == NULL || sbx_member_ended(first)) {
+        return NULL;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct sbx_member *member = sbx_tree_member(tree, i);
+        if (member->stat.ppid == first->stat.pid && !sbx_member_ended(member)) {
+            return NULL;
+        }
+    }
+    return first;
+}
+
+struct sbx_member *sbx_wrapper_above(struct sbx_tree *tree,
+                                     const struct sbx_member *member,
+                                     struct sbx_member *front)
+{
+    struct sbx_member *parent = sbx_tree_find(tree, member->stat.ppid);
+    return parent != NULL || member == front ? parent : front;
+}
+
+static void mark_with_ancestors(struct sbx_tree *tree, struct sbx_member *init,
+                                struct sbx_member *front)
 {
     struct sbx_member *member = init;
     for (int i = 0; member != NULL && i < ANCESTORS_MAX; i++) {
         member->wrapper = true;
-        member = sbx_tree_find(tree, member->stat.ppid);
+        member = sbx_wrapper_above(tree, member, front);
+    }
+}
+
+static void look_at_new(struct sbx_member *member, int proc_fd)
+{
+    struct sbx_proc_status status;
+    if (member->status_due && !sbx_member_ended(member) &&
+        sbx_proc_status_at(proc_fd, member->stat.pid, &status) == 0) {
+        member->namespace_init = sbx_wrapper_is_namespace_init(&status);
+        member->namespace_depth = status.namespace_depth;
     }
 }
 
@@ -49,11 +97,13 @@ void sbx_wrapper_mark(struct sbx_tree *tree, int proc_fd)
     bool any = false;
     for (size_t i = 0; i < count; i++) {
         struct sbx_member *member = sbx_tree_member(tree, i);
+        look_at_new(member, proc_fd);
         any = any || member->namespace_init || member->wrapper;
     }
     if (!any) {
         return;
     }
+    struct sbx_member *front = sbx_wrapper_front(tree);
     for (size_t i = 0; i < count; i++) {
         sbx_tree_member(tree, i)->wrapper = false;
     }
@@ -61,7 +111,7 @@ void sbx_wrapper_mark(struct sbx_tree *tree, int proc_fd)
         struct sbx_member *member = sbx_tree_member(tree, i);
         if (member->namespace_init && !sbx_member_ended(member) &&
             same_executable(proc_fd, member->stat.pid, member->stat.ppid)) {
-            mark_with_ancestors(tree, member);
+            mark_with_ancestors(tree, member, front);
         }
     }
 }

@@ -21,8 +21,19 @@
 bool sbx_wrapper_is_namespace_init(const struct sbx_proc_status *status);
 
 /* Sets `wrapper` of every member of the last walk. Costs nothing where there is no
- * namespace init. */
+ * namespace init, and nobody whose status nobody has read yet. */
 void sbx_wrapper_mark(struct sbx_tree *tree, int proc_fd);
+
+/*
+ * Who stands above a member: its parent, or, for an orphan, the front of its launcher. A
+ * launcher of containers lets its supervisor go (it forks twice), and waits for word from
+ * it: our first child, when it has no living child of its own, is taken for the front of
+ * all orphans. NULL when there is nobody, `front` being what sbx_wrapper_front returns.
+ */
+struct sbx_member *sbx_wrapper_front(struct sbx_tree *tree);
+struct sbx_member *sbx_wrapper_above(struct sbx_tree *tree,
+                                     const struct sbx_member *member,
+                                     struct sbx_member *front);
 
 /* The first member that is not a wrapper and not ended: the command, when `leader` is a
  * wrapper. 0 when there is none. */

@@ -6,19 +6,26 @@
 #include "tests/tree_kit.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "monitor/meter.h"
+#include "reaper/polite.h"
 #include "reaper/sweep.h"
 #include "reaper/wrapper.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define MANY 4096U
+#define NOBODY 65534U
 
 START_TEST(an_init_is_number_one_in_a_namespace_below)
 {
@@ -229,6 +236,114 @@ START_TEST(a_launcher_alone_has_no_command_yet)
 }
 END_TEST
 
+/* A copy of a helper under another name. */
+static const char *named_copy(const char *helper, const char *name, char *path)
+{
+    char built[SBX_FIXTURE_PATH_SIZE];
+    struct stat status;
+    SBX_AUTO_CLOSE int from =
+        open(sbx_fixture_helper(built, helper), O_RDONLY | O_CLOEXEC);
+    SBX_AUTO_CLOSE int to =
+        open(sbx_fixture_path(path, name), O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+    ck_assert(from >= 0 && to >= 0 && fstat(from, &status) == 0);
+    for (off_t done = 0; done < status.st_size;) {
+        ck_assert_int_gt(sendfile(to, from, &done, (size_t)(status.st_size - done)), 0);
+    }
+    ck_assert_int_eq(fchmod(to, 0755), 0);
+    return path;
+}
+
+/* su is spared since its child is told; where we may not tell that, su can. And only su:
+ * what runs another program under that name is not known. */
+START_TEST(a_launcher_is_told_when_its_child_cannot_be)
+{
+    static const struct {
+        const char *name;
+        uid_t child;
+        uint64_t told;
+        bool spared;
+    } table[] = {
+        {"su", NOBODY, 1, true}, /* the child alone */
+        {"su", 1, 1, true},      /* su alone */
+        {"other", NOBODY, 2, false},
+    };
+    if (getuid() != 0) {
+        sbx_kit_skip("launchers that change the user", "only root can be one here");
+        return;
+    }
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        char path[SBX_FIXTURE_PATH_SIZE];
+        char uid[16];
+        char text[64] = "";
+        int out = -1;
+        struct sbx_kit kit;
+        sbx_kit_open(&kit, MANY);
+        (void)snprintf(uid, sizeof uid, "%u", table[i].child);
+        const char *argv[] = {named_copy("switcher", table[i].name, path), "65534", uid,
+                              NULL};
+        pid_t leader = sbx_kit_start(argv, -1, &out);
+        ck_assert_int_gt(read(out, text, sizeof text - 1), 0);
+        sbx_kit_settle(&kit, 2);
+        /* from here on an ordinary user, who may signal his own */
+        ck_assert_int_eq(setresuid(NOBODY, NOBODY, 0), 0);
+        uint64_t told = sbx_polite(kit.tree, kit.proc_fd, SIGTERM);
+        ck_assert_int_eq(setresuid(0, 0, 0), 0);
+        ck_assert_msg(told == table[i].told, "row %zu: %d were told", i, (int)told);
+        ck_assert_msg(sbx_tree_find(kit.tree, leader)->spared == table[i].spared,
+                      "row %zu", i);
+        if (table[i].child == 1) {
+            ck_assert_int_eq(read(out, text, sizeof text - 1), 5);
+        }
+        (void)close(out);
+        sbx_kit_close(&kit);
+    }
+}
+END_TEST
+
+static const char *heir_of(const struct sbx_kit *kit, pid_t leader, int signal_number)
+{
+    sbx_polite_choose(kit->tree, kit->proc_fd, signal_number);
+    const struct sbx_member *heir = sbx_polite_heir(kit->tree, leader);
+    return heir != NULL ? heir->stat.name : "nobody";
+}
+
+/* Whose end is the command's: the last one whose parent would die of the signal. */
+START_TEST(who_waits_is_spoken_for)
+{
+    static const struct {
+        const char *script; /* $0 is the helper that waits for TERM */
+        size_t members;
+        const char *heir;
+    } table[] = {
+        {"exec \"$0\"", 1, "nobody"},
+        {"\"$0\"; exit", 2, "trap"},
+        {"sh -c '\"$0\"; exit' \"$0\"; exit", 3, "trap"},
+        {"trap '' TERM; sh -c '\"$0\"; exit' \"$0\"; exit", 3, "nobody"},
+        {"trap : TERM; sh -c '\"$0\"; exit' \"$0\"; exit", 3, "nobody"},
+        {"timeout 60 sh -c '\"$0\"; exit' \"$0\"; exit", 4, "trap"},
+        {"timeout 60 \"$0\"; exit", 3, "timeout"},
+        {"\"$0\" & \"$0\"; exit", 3, "nobody"}, /* nobody speaks for two */
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        char path[SBX_FIXTURE_PATH_SIZE];
+        char text[64] = "";
+        int out = -1;
+        struct sbx_kit kit;
+        sbx_kit_open(&kit, MANY);
+        const char *argv[] = {"sh", "-c", table[i].script,
+                              sbx_fixture_helper(path, "trap"), NULL};
+        pid_t leader = sbx_kit_start(argv, -1, &out);
+        ck_assert_int_gt(read(out, text, sizeof text - 1), 0);
+        sbx_kit_settle(&kit, table[i].members);
+        const char *heir = heir_of(&kit, leader, SIGTERM);
+        ck_assert_msg(strcmp(heir, table[i].heir) == 0, "row %zu: %s", i, heir);
+        ck_assert_str_eq(heir_of(&kit, leader, SIGWINCH), "nobody"); /* none dies */
+        (void)close(out);
+        sbx_kit_close(&kit);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("wrapper");
@@ -239,5 +354,7 @@ int main(void)
     tcase_add_test(tcase, what_is_outside_of_a_launcher_is_one);
     tcase_add_test(tcase, without_a_namespace_nothing_is_one);
     tcase_add_test(tcase, a_launcher_alone_has_no_command_yet);
+    tcase_add_test(tcase, a_launcher_is_told_when_its_child_cannot_be);
+    tcase_add_test(tcase, who_waits_is_spoken_for);
     return sbx_fixture_run(suite);
 }

@@ -28,6 +28,7 @@ package libclang-rt-14-dev libclang-rt-14-dev
 command cppcheck cppcheck
 command mandoc mandoc
 command scdoc scdoc
+command bwrap bubblewrap
 command stress-ng stress-ng
 command strace strace
 file /usr/bin/time time
