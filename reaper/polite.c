@@ -127,23 +127,6 @@ static bool is_across(struct sbx_tree *tree, const struct sbx_member *member)
     return outside != 0 && member->namespace_depth > outside;
 }
 
-/* When the first process inside of a launcher's PID namespace ends, the namespace does,
- * and who is left in it gets no grace. A shell there (`bwrap … sh -c CMD`) waits on, as
- * one that is the init itself does. */
-static void spare_inside(struct sbx_tree *tree)
-{
-    for (size_t i = 0; i < sbx_tree_count(tree); i++) {
-        struct sbx_member *member = sbx_tree_member(tree, i);
-        const struct sbx_member *above = sbx_tree_find(tree, member->stat.ppid);
-        bool first = above != NULL && above->namespace_depth > 1 && !above->hears;
-        const struct sbx_member *child =
-            member->living_children == 1 ? sbx_tree_find(tree, member->only_child) : NULL;
-        if (first && would_die(member) && child != NULL && is_reached(child)) {
-            spare(member);
-        }
-    }
-}
-
 static void spare_launchers(struct sbx_tree *tree, int proc_fd, struct sbx_member *front)
 {
     /* Children before their parents: a launcher may stand in front of another. */
@@ -175,7 +158,6 @@ void sbx_polite_choose(struct sbx_tree *tree, int proc_fd, int signal_number)
     struct sbx_member *front = sbx_wrapper_front(tree);
     count_children(tree, front);
     spare_launchers(tree, proc_fd, front);
-    spare_inside(tree);
 }
 
 /* --- whose end is the command's ----------------------------------------------------- */

@@ -6,12 +6,10 @@
  *  - wrappers (wrapper.h), and a namespace init that does not catch it;
  *  - who stands outside of a PID namespace with a member in it that hears, and would die
  *    of the signal: its death would take the command with it, or at least the status;
- *  - who would die of it as the first process in a launcher's PID namespace, since that
- *    ends with it;
  *  - launchers known by name that pass the signal on (it would arrive twice) or answer
  *    it by killing: su waits for two seconds, whatever the grace.
  *
- * The last three only when they have one living child, which hears; so there is always
+ * The last two only when they have one living child, which hears; so there is always
  * somebody who is told. Nothing here sends a signal or changes what is counted.
  */
 #ifndef SBX_REAPER_POLITE_H

@@ -109,7 +109,7 @@ static const struct row rows[] = {
     ROW(ROOT, OUTER, "unshare", "-pf", "--mount-proc", COUNT),
     ROW(ROOT, OUTER, "unshare", "-pf", "--kill-child", COUNT),
     ROW(ROOT, OUTER, "unshare", "-mf", COUNT),
-    ROW(ROOT, OUTER, "unshare", "-pf", "sh", "-c", "sh -c '" WAITING "'; exit $?"),
+    ROW(ROOT, OUTER, "unshare", "-pf", "sh", "-c", WAITING),
     ROW(USER, OUTER, "unshare", "-Urpf", COUNT),
     ROW(USER, OUTER, "unshare", "-Urpf", "--mount-proc", COUNT),
     ROW(USER, OUTER, "unshare", "-Urpf", "--kill-child", COUNT),
@@ -124,9 +124,10 @@ static const struct row rows[] = {
     CROWD_ROW(BOTH, WRAPPED, BWRAP, "--unshare-all", "--die-with-parent", COUNT, "300",
               "3"),
     /* One in another. */
-    ROW(BOTH, WRAPPED, BWRAP, "--unshare-pid", "--die-with-parent", "sh", "-c", WAITING),
-    ROW(BOTH, WRAPPED, BWRAP, "--unshare-pid", "--die-with-parent", "timeout", "50", "sh",
-        "-c", WAITING),
+    ROW(BOTH, WRAPPED, BWRAP, "--unshare-pid", "--die-with-parent", "sh", "-c",
+        "exec " SCRIPT),
+    ROW(BOTH, WRAPPED, BWRAP, "--unshare-pid", "--die-with-parent", "timeout", "50",
+        COUNT),
     ROW(BOTH, OUTER, "sh", "-c",
         "bwrap --dev-bind / / --unshare-pid --as-pid-1 --die-with-parent \"$TRAP\" "
         "--count;"
@@ -373,7 +374,9 @@ static void expect_deaf(const struct row *row, const struct sbx_trial *trial)
 
 static void expect_heard(const struct row *row, const struct sbx_trial *trial)
 {
-    ck_assert_int_eq(sbx_trial_integer(trial, "exit_code"), 42);
+    ck_assert_msg(sbx_trial_has(trial, "exit_code") &&
+                      sbx_trial_integer(trial, "exit_code") == 42,
+                  "%s: not 42", described(row));
     ck_assert_msg(count_of(trial->out, "got 1 ") == gots_of(row) &&
                       count_of(trial->out, "got ") == gots_of(row),
                   "%s: %s", described(row), trial->out);
@@ -471,6 +474,45 @@ START_TEST(a_breach_passes_the_status_on)
 }
 END_TEST
 
+/* A shell that is not told would go on to the next command of its script. (The init of a
+ * namespace cannot be told, unless it catches the signal.) */
+START_TEST(nothing_new_is_begun)
+{
+#define TWO SCRIPT "; echo next"
+    static const struct row scripts[] = {
+        ROW(BOTH, ANY, "sh", "-c", TWO),
+        ROW(BOTH, ANY, "timeout", "50", "sh", "-c", TWO),
+        ROW(BOTH, ANY, "setsid", "-w", "sh", "-c", TWO),
+        ROW(ROOT, ANY, "su", "-s", "/bin/sh", "-c", TWO, "nobody"),
+        ROW(BOTH, ANY, BWRAP, "sh", "-c", TWO),
+        ROW(BOTH, ANY, BWRAP, "--unshare-pid", "sh", "-c", TWO),
+        ROW(BOTH, ANY, BWRAP, "--unshare-pid", "--die-with-parent", "sh", "-c", TWO),
+        ROW(BOTH, ANY, "%l", "--plain", "sh", "-c", TWO),
+    };
+    prepare(_i == 1);
+    struct runs *runs = choose_rows(scripts, sizeof scripts / sizeof scripts[0]);
+    (void)sbx_trial_end_children(20);
+    launch_rows(runs, "--wall 50 --grace 20");
+    wait_up(runs);
+    for (size_t i = 0; i < runs->count; i++) {
+        ck_assert_int_eq(kill(runs->trials[i].pid, SIGTERM), 0);
+    }
+    for (size_t i = 0; i < runs->count; i++) {
+        sbx_trial_wait(&runs->trials[i]);
+    }
+    for (size_t i = 0; i < runs->count; i++) {
+        struct sbx_trial *trial = &runs->trials[i];
+        sbx_trial_expect(trial, 128 + SIGTERM, "cancelled", NULL);
+        sbx_trial_expect_empty(trial);
+        ck_assert_msg(strstr(trial->out, "next") == NULL, "%s: %s",
+                      described(runs->rows[i]), trial->out);
+        sbx_trial_done(trial);
+    }
+    ck_assert_uint_gt(runs->count, 0);
+    free(runs);
+}
+END_TEST
+
 /* Waits for a child of `pid`, and returns it. */
 static pid_t child_of(pid_t pid)
 {
@@ -542,6 +584,7 @@ int main(void)
     tcase_add_loop_test(tcase, so_it_has_with_another_signal, 0, identities);
     tcase_add_loop_test(tcase, who_does_not_listen_is_killed, 0, identities);
     tcase_add_loop_test(tcase, a_breach_passes_the_status_on, 0, identities);
+    tcase_add_loop_test(tcase, nothing_new_is_begun, 0, identities);
     tcase_add_test(tcase, a_command_in_a_foreign_namespace_has_its_say);
     return sbx_fixture_run(suite);
 }
