@@ -97,6 +97,25 @@ static int status(void *context)
     return sbx_report_status(run->spec, &run->shared->record);
 }
 
+/* --- servants: processes for what may block --- */
+
+static int open_servants(void *context, struct sbx_error *err)
+{
+    (void)context;
+    (void)err;
+    return 0;
+}
+
+static void opened_servants(void *context)
+{
+    (void)context;
+}
+
+static void close_servants(void *context)
+{
+    (void)context;
+}
+
 /* --- the other hooks --- */
 
 static int monitor(const struct sbx_pair_link *link, void *context)
@@ -253,7 +272,10 @@ int sbx_run_in_place(const struct sbx_spec *spec, int *ret_status, struct sbx_er
             return r;
         }
     }
-    struct sbx_guard_hooks hooks = {.monitor = monitor,
+    struct sbx_guard_hooks hooks = {.open = open_servants,
+                                    .opened = opened_servants,
+                                    .close = close_servants,
+                                    .monitor = monitor,
                                     .reader = reader,
                                     .lost = lost,
                                     .publish = publish,

@@ -426,6 +426,7 @@ static int publish_result(struct guard *guard)
         let_monitor_go(guard);
     }
     sbx_reader_done(&guard->reader);
+    guard->hooks->close(guard->hooks->context);
     return guard->hooks->status(guard->hooks->context);
 }
 
@@ -453,11 +454,15 @@ static int start_monitor(struct guard *guard, struct sbx_error *err)
 {
     int sockets[2];
     pid_t self = getpid();
+    int r = guard->hooks->open(guard->hooks->context, err);
+    if (r < 0) {
+        return r;
+    }
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0) {
         return sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "socketpair: %s",
                              strerrordesc_np(errno));
     }
-    int r = sbx_reader_open(&guard->reader);
+    r = sbx_reader_open(&guard->reader);
     guard->monitor = r < 0 ? -1 : fork();
     if (guard->monitor < 0) {
         int code = r < 0 ? -r : errno;
@@ -476,6 +481,7 @@ static int start_monitor(struct guard *guard, struct sbx_error *err)
     guard->socket = sockets[0];
     sbx_fd_drop(&guard->reader.monitor_end);
     sbx_reader_start(&guard->reader);
+    guard->hooks->opened(guard->hooks->context);
     return 0;
 }
 

@@ -17,6 +17,12 @@ int sbx_pidfd_open(pid_t pid)
     return fd < 0 ? -errno : fd;
 }
 
+int sbx_pidfd_signal(int pidfd, int signal_number)
+{
+    return syscall(SYS_pidfd_send_signal, pidfd, signal_number, NULL, 0U) < 0 ? -errno
+                                                                              : 0;
+}
+
 int sbx_pidref_signal(int proc_fd, const struct sbx_pidref *ref, int signal_number)
 {
     if (ref->pid <= 1) {
@@ -34,10 +40,7 @@ int sbx_pidref_signal(int proc_fd, const struct sbx_pidref *ref, int signal_numb
     if (stat.start_ticks != ref->start_ticks) {
         return -ESRCH;
     }
-    if (syscall(SYS_pidfd_send_signal, pidfd, signal_number, NULL, 0U) < 0) {
-        return -errno;
-    }
-    return 0;
+    return sbx_pidfd_signal(pidfd, signal_number);
 }
 
 bool sbx_pid_exists(pid_t pid)

@@ -21,6 +21,9 @@ struct sbx_pidref {
 /* A pidfd of pid, close-on-exec, or a negative errno. */
 int sbx_pidfd_open(pid_t pid);
 
+/* Signals whoever the pidfd names. 0 or a negative errno. */
+int sbx_pidfd_signal(int pidfd, int signal_number);
+
 /* 0, -ESRCH when that process is gone (whoever has its pid now), -EPERM, -EINVAL for pid
  * <= 1, or another negative errno. */
 int sbx_pidref_signal(int proc_fd, const struct sbx_pidref *ref, int signal_number);
