@@ -46,6 +46,12 @@ static void check_bounds(const struct sbx_spec *spec)
     SBX_MUST(spec->start.directory_fd == -1 || spec->start.directory[0] != '/');
     SBX_MUST(spec->start.umask <= 0777);
     SBX_MUST(spec->start.uid != (uid_t)-1 && spec->start.gid != (gid_t)-1);
+    SBX_MUST(spec->log.directory_fd == -1 || spec->log.directory_fd > 2);
+    SBX_MUST(spec->log.target_count <= SBX_LOG_SINK_MAX);
+    for (size_t i = 0; i < spec->log.target_count; i++) {
+        const struct sbx_log_target *target = &spec->log.targets[i];
+        SBX_MUST((target->kind == SBX_LOG_FILE) == (target->path != NULL));
+    }
     for (size_t i = 0; i < SBX_CEILING_COUNT; i++) {
         SBX_MUST(spec->ceilings[i].soft <= spec->ceilings[i].hard);
     }

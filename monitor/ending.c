@@ -256,6 +256,7 @@ static void carry_out(struct sbx_watch *watch, enum sbx_step step)
         watch->ending_us = sbx_clock_us();
     }
     sbx_watch_set_overdue(watch);
+    sbx_logger_look(watch->logger, watch->record, watch->terminate.phase);
     switch (step) {
     case SBX_STEP_SIGNAL:
         signal_politely(watch);

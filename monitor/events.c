@@ -111,6 +111,7 @@ void sbx_watch_on_sample(void *context)
     note_sampling(watch, started);
     note_current(watch, &now, started);
     sbx_watch_note_command(watch);
+    sbx_logger_row(watch->logger, &now);
     struct sbx_pace pace = {.interval_us = watch->spec->interval_us,
                             .cpus = watch->cpus,
                             .cost_us = sbx_clock_cpu_us() - cpu_before};
@@ -126,6 +127,7 @@ void sbx_watch_on_sample(void *context)
     }
     arm_sample(watch, started + period);
     warn_if_near(watch, &now);
+    sbx_logger_look(watch->logger, watch->record, watch->terminate.phase);
     struct sbx_breach crossed;
     struct sbx_limits limits = watch->spec->limits;
     limits.wall_us =

@@ -65,7 +65,8 @@ int sbx_option_word(const struct sbx_rule *rule, const char *value,
 int sbx_option_path(const struct sbx_rule *rule, const char *value, const char *accepted,
                     char **path, struct sbx_error *err);
 
-/* The working directory as a descriptor above 2, or a negative errno. */
+/* The working directory as a descriptor above 2, or a negative errno: a relative path
+ * keeps its meaning when the directory is changed or renamed later. */
 int sbx_option_hold_directory(void);
 
 /* For fields of type uint64_t, bool, int (of numbers, and of the place in `words`). */
@@ -88,5 +89,8 @@ sbx_set_function sbx_set_cpus, sbx_set_umask;
 
 /* --- option_report.c --- */
 sbx_set_function sbx_set_report_fd;
+
+/* --- option_log.c --- */
+sbx_set_function sbx_set_log, sbx_set_timeline;
 
 #endif

@@ -57,9 +57,7 @@ int sbx_set_signal(struct sbx_spec *spec, const struct sbx_rule *rule, const cha
     return 0;
 }
 
-/* The working directory as a descriptor: a relative path keeps its meaning when the
- * directory is changed or renamed later. Above 2, so that it never stands in for a closed
- * standard stream. */
+/* Above 2, so that it never stands in for a closed standard stream. */
 int sbx_option_hold_directory(void)
 {
     SBX_AUTO_CLOSE int fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -107,7 +105,7 @@ int sbx_set_keep_fd(struct sbx_spec *spec, const struct sbx_rule *rule, const ch
     /* Our own descriptor may have landed on a number that the caller believes to be its
      * own. */
     if (fcntl(fd, F_GETFD) < 0 || fd == spec->report_directory_fd ||
-        fd == spec->start.directory_fd) {
+        fd == spec->start.directory_fd || fd == spec->log.directory_fd) {
         return sbx_error_set(err, EBADF, SBX_STAGE_OPTIONS,
                              "option --%s: descriptor %d is not open", rule->name, fd);
     }

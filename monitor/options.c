@@ -30,6 +30,18 @@ static const char *const format_words[] = {
     [SBX_FORMAT_TEXT] = "text",
     NULL,
 };
+static const char *const level_words[] = {
+    [SBX_LOG_ERROR] = "error",
+    [SBX_LOG_WARNING] = "warning",
+    [SBX_LOG_INFO] = "info",
+    [SBX_LOG_DEBUG] = "debug",
+    NULL,
+};
+static const char *const form_words[] = {
+    [SBX_LOG_KV] = "kv",
+    [SBX_LOG_JSON] = "json",
+    NULL,
+};
 
 #define FIELD(member) .field = offsetof(struct sbx_spec, member)
 #define RANGE(low, high, words) .minimum = (low), .maximum = (high), .bounds = (words)
@@ -107,6 +119,22 @@ static const char *const format_words[] = {
         "form of the report: one line of JSON, key=value lines, or text for people " \
         "(default json)", \
         WORD(format, format_words, "json, kv, text")) \
+    ROW("log", 0, "SINK", "Report and messages", \
+        "a line for a breach, each warning and the end of the run, to stderr, file:PATH, " \
+        "syslog or journal; repeatable", \
+        .set = sbx_set_log, .bounds = "stderr, file:PATH, syslog, journal") \
+    ROW("log-level", 0, "LEVEL", "Report and messages", \
+        "how much --log tells: error, warning, info, debug (default info)", \
+        WORD(log.level, level_words, "error, warning, info, debug")) \
+    ROW("log-format", 0, "kv|json", "Report and messages", \
+        "lines as key=value or as JSON objects (default kv)", \
+        WORD(log.form, form_words, "kv, json")) \
+    ROW("verbose", 'v', NULL, "Report and messages", \
+        "log level debug, to stderr unless --log is given", \
+        FLAG(log.verbose)) \
+    ROW("timeline", 0, "FILE", "Report and messages", \
+        "write every sample to FILE as a row, CSV, or JSON lines for .jsonl", \
+        .set = sbx_set_timeline) \
     ROW("keep-fd", 0, "N", "How the command starts", \
         "descriptor above 2 that the command keeps; repeatable", \
         .set = sbx_set_keep_fd, .kind = &sbx_kind_count, RANGE(3, INT_MAX, "above 2")) \

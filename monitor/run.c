@@ -4,6 +4,7 @@
  * has to be copied between them and nothing is lost with either.
  */
 #include "monitor/detach.h"
+#include "monitor/logger.h"
 #include "monitor/record.h"
 #include "monitor/report.h"
 #include "monitor/spec.h"
@@ -30,6 +31,7 @@ struct shared {
     struct sbx_error
         publish_error; /* code 0: none, or the report is where it should be */
     struct sbx_pss_area pss;
+    struct sbx_log_area log;
     char text[SBX_REPORT_SIZE];  /* touched only when the report is made */
     char other[SBX_RENDER_SIZE]; /* touched only for a form that is not JSON */
 };
@@ -38,24 +40,32 @@ struct run {
     const struct sbx_spec *spec;
     struct shared *shared;
     struct sbx_detach detach;
+    struct sbx_logger logger;
 };
 
 /* --- publishing --- */
 
 /* With the patience of a report that goes to stderr: a command may have filled that pipe,
  * and whoever should read it may wait for us. */
-static void say(const struct sbx_spec *spec, const struct sbx_record *record)
+static void say(const struct sbx_spec *spec, const struct sbx_record *record,
+                const struct sbx_logger *logger)
 {
     char path[] = "-";
     struct sbx_spec to_stderr = {.report_path = path, .report_directory_fd = -1};
-    char line[SBX_REPORT_LINE_SIZE + 1];
-    (void)sbx_report_line(spec, record, line);
-    size_t length = strlen(line);
-    if (length == 0) {
-        return;
+    char text[SBX_REPORT_LINE_SIZE + SBX_LOGGER_COMPLAINTS_SIZE] = "";
+    size_t length = 0;
+    if (!sbx_logger_has_stderr(logger)) {
+        length = strlen(sbx_report_line(spec, record, text));
     }
-    line[length++] = '\n';
-    (void)sbx_report_publish(&to_stderr, line, length, NULL);
+    if (length > 0) {
+        text[length++] = '\n';
+    }
+    if (!spec->quiet) {
+        length += sbx_logger_complaints(logger, text + length, sizeof text - length);
+    }
+    if (length > 0) {
+        (void)sbx_report_publish(&to_stderr, text, length, NULL);
+    }
 }
 
 static int publish_text(const struct sbx_spec *spec, struct shared *shared,
@@ -71,11 +81,10 @@ static int publish_text(const struct sbx_spec *spec, struct shared *shared,
     return sbx_report_publish(spec, text, (size_t)length, err);
 }
 
-static int publish_record(const struct sbx_spec *spec, struct shared *shared,
-                          struct sbx_error *err)
+static int publish_record(const struct run *run, struct sbx_error *err)
 {
-    say(spec, &shared->record);
-    return sbx_report_wanted(spec) ? publish_text(spec, shared, err) : 0;
+    say(run->spec, &run->shared->record, &run->logger);
+    return sbx_report_wanted(run->spec) ? publish_text(run->spec, run->shared, err) : 0;
 }
 
 static void publish(void *context)
@@ -83,7 +92,7 @@ static void publish(void *context)
     struct run *run = context;
     struct shared *shared = run->shared;
     struct sbx_error error = {0};
-    if (publish_record(run->spec, shared, &error) < 0) {
+    if (publish_record(run, &error) < 0) {
         shared->publish_error = error;
     }
 }
@@ -101,9 +110,8 @@ static int status(void *context)
 
 static int open_servants(void *context, struct sbx_error *err)
 {
-    (void)context;
-    (void)err;
-    return 0;
+    struct run *run = context;
+    return sbx_logger_start(&run->logger, err);
 }
 
 static void opened_servants(void *context)
@@ -113,7 +121,8 @@ static void opened_servants(void *context)
 
 static void close_servants(void *context)
 {
-    (void)context;
+    struct run *run = context;
+    sbx_logger_close(&run->logger);
 }
 
 /* --- the other hooks --- */
@@ -122,7 +131,8 @@ static int monitor(const struct sbx_pair_link *link, void *context)
 {
     struct run *run = context;
     (void)prctl(PR_SET_NAME, "sbx-monitor", 0, 0, 0);
-    sbx_watch_run(run->spec, &run->shared->record, &run->shared->pss, link);
+    sbx_watch_run(run->spec, &run->shared->record, &run->shared->pss, &run->logger, link);
+    sbx_logger_finish(&run->logger, &run->shared->record);
     sbx_pair_finish(link, publish, context);
     return 0;
 }
@@ -137,7 +147,9 @@ static void reader(int socket, void *context)
 static void lost(struct sbx_pair *pair, void *context)
 {
     struct run *run = context;
+    sbx_logger_pause(&run->logger); /* before its end can be taken for a member's */
     sbx_watch_lost(run->spec, &run->shared->record, pair);
+    sbx_logger_finish(&run->logger, &run->shared->record);
 }
 
 static void usage(void *context)
@@ -166,6 +178,7 @@ static void failed(const struct sbx_error *err, void *context)
 {
     struct run *run = context;
     fail(&run->shared->record, err);
+    sbx_logger_finish(&run->logger, &run->shared->record);
 }
 
 /* --- entry --- */
@@ -215,22 +228,38 @@ static struct shared *map_shared(void)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Nothing ran. The report says so, where it can be written. */
-static int refuse(const struct sbx_spec *spec, const struct sbx_error *failure,
-                  struct shared *shared, struct sbx_error *err)
+/* What was asked for in sinks, as far as they can be opened. */
+static int open_logger(struct run *run, bool refused, struct sbx_error *err)
 {
-    fail(&shared->record, failure);
+    run->logger = SBX_NO_LOGGER;
+    run->logger.plan = &run->spec->log;
+    run->logger.identity =
+        (struct sbx_log_identity){run->shared->record.run_id, run->spec->argv};
+    run->logger.polite_signal = run->spec->signal;
+    run->logger.area = &run->shared->log;
+    run->logger.refused = refused;
+    return sbx_logger_open(&run->logger, err);
+}
+
+/* Nothing ran. Log and report say so, where they can be written. */
+static int refuse(struct run *run, const struct sbx_error *failure, struct sbx_error *err)
+{
+    run->logger.refused = true;
+    if (failure->stage == SBX_STAGE_REPORT) {
+        sbx_logger_without_stderr(&run->logger); /* the caller says it there */
+    }
+    failed(failure, run);
     if (failure->stage == SBX_STAGE_REPORT) {
         /* The path is no place for a report: that is the failure. A descriptor may be. */
-        struct sbx_spec by_fd = *spec;
+        struct sbx_spec by_fd = *run->spec;
         by_fd.report_path = NULL;
-        (void)publish_text(&by_fd, shared, NULL);
+        (void)publish_text(&by_fd, run->shared, NULL);
         if (err != NULL) {
             *err = *failure;
         }
         return -failure->code;
     }
-    return publish_record(spec, shared, err);
+    return publish_record(run, err);
 }
 
 /* The calling process of a detached run is done. What its guard has not published for
@@ -239,7 +268,7 @@ static int leave(struct run *run, int result, const struct sbx_error *failure,
                  struct sbx_error *err)
 {
     if (result < 0 && !run->detach.forked) {
-        return refuse(run->spec, failure, run->shared, err);
+        return refuse(run, failure, err);
     }
     if (result < 0 && err != NULL) {
         *err = *failure;
@@ -258,9 +287,11 @@ int sbx_run_in_place(const struct sbx_spec *spec, int *ret_status, struct sbx_er
     struct run run = {.spec = spec, .shared = shared, .detach = {.pipe = -1}};
     struct sbx_error failure = {0};
     int r = check(spec, &failure);
-    if (r < 0) {
+    int opened = open_logger(&run, r < 0, r < 0 ? NULL : &failure);
+    if (r < 0 || opened < 0) {
         *ret_status = SBX_STATUS_FAILED;
-        r = refuse(spec, &failure, shared, err);
+        r = refuse(&run, &failure, err);
+        sbx_logger_close(&run.logger);
         (void)munmap(shared, sizeof *shared);
         return r;
     }
@@ -268,6 +299,7 @@ int sbx_run_in_place(const struct sbx_spec *spec, int *ret_status, struct sbx_er
         r = sbx_detach(&run.detach, spec, shared->record.run_id, ret_status, &failure);
         if (r <= 0) { /* the calling process, or there is no other */
             r = leave(&run, r, &failure, err);
+            sbx_logger_close(&run.logger);
             (void)munmap(shared, sizeof *shared);
             return r;
         }
@@ -286,6 +318,7 @@ int sbx_run_in_place(const struct sbx_spec *spec, int *ret_status, struct sbx_er
                                     .usage = usage,
                                     .context = &run};
     *ret_status = sbx_guard_run(&shared->pair, &hooks, spec->die_with_parent);
+    sbx_logger_close(&run.logger); /* a front's own */
     sbx_detach_tell_end(&run.detach, *ret_status);
     failure = shared->publish_error;
     (void)munmap(shared, sizeof *shared);
@@ -301,7 +334,7 @@ int sbx_run_in_place(const struct sbx_spec *spec, int *ret_status, struct sbx_er
 int sbx_report_failure(const struct sbx_spec *spec, const struct sbx_error *failure,
                        struct sbx_error *err)
 {
-    if (!sbx_report_wanted(spec)) {
+    if (!sbx_report_wanted(spec) && spec->log.target_count == 0) {
         return 0;
     }
     struct shared *shared = map_shared();
@@ -309,8 +342,12 @@ int sbx_report_failure(const struct sbx_spec *spec, const struct sbx_error *fail
         return sbx_error_set(err, ENOMEM, SBX_STAGE_REPORT, "no memory for a report");
     }
     start_record(&shared->record);
-    fail(&shared->record, failure);
-    int r = publish_text(spec, shared, err);
+    struct run run = {.spec = spec, .shared = shared};
+    (void)open_logger(&run, true, NULL);
+    sbx_logger_without_stderr(&run.logger); /* the caller says it there */
+    failed(failure, &run);
+    sbx_logger_close(&run.logger);
+    int r = sbx_report_wanted(spec) ? publish_text(spec, shared, err) : 0;
     (void)munmap(shared, sizeof *shared);
     return r;
 }

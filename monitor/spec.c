@@ -29,6 +29,8 @@ struct sbx_spec *sbx_spec_new(void)
     spec->report_directory_fd = -1;
     spec->start.directory_fd = -1;
     spec->breach_status = SBX_STATUS_BREACH;
+    spec->log.level = SBX_LOG_INFO;
+    spec->log.directory_fd = -1;
     return spec;
 }
 
@@ -51,6 +53,7 @@ void sbx_spec_free(struct sbx_spec *spec)
     sbx_environment_done(&spec->environment);
     free(spec->start.directory);
     sbx_fd_drop(&spec->start.directory_fd);
+    sbx_log_plan_done(&spec->log);
     free(spec);
 }
 

@@ -6,6 +6,7 @@
 #define SBX_MONITOR_SPEC_H
 
 #include "monitor/environment.h"
+#include "monitor/log.h"
 #include "monitor/record.h"
 #include "monitor/render.h"
 #include "reaper/ceiling.h"
@@ -41,6 +42,7 @@ struct sbx_spec {
     bool quiet;
     enum sbx_format format; /* of the report, wherever it goes */
     int report_fd;          /* inherited; not owned; 0: none */
+    struct sbx_log_plan log;
 
     int keep_fds[SBX_KEEP_FD_MAX];
     size_t keep_fd_count;

@@ -273,11 +273,13 @@ static void release(struct sbx_watch *watch)
 }
 
 void sbx_watch_run(const struct sbx_spec *spec, struct sbx_record *record,
-                   struct sbx_pss_area *pss, const struct sbx_pair_link *link)
+                   struct sbx_pss_area *pss, struct sbx_logger *logger,
+                   const struct sbx_pair_link *link)
 {
     struct sbx_watch watch = {.spec = spec,
                               .record = record,
                               .pss_area = pss,
+                              .logger = logger,
                               .link = link,
                               .proc_fd = -1,
                               .signals = -1};

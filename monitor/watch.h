@@ -5,16 +5,19 @@
 #ifndef SBX_MONITOR_WATCH_H
 #define SBX_MONITOR_WATCH_H
 
+#include "monitor/logger.h"
 #include "monitor/pss.h"
 #include "monitor/record.h"
 #include "monitor/spec.h"
 #include "reaper/guard.h"
 
 /* Does the whole work of a run in the calling process, which becomes a child subreaper,
- * and keeps *record current; `pss` is what it shares with the reader. When it returns the
- * record is complete; it never fails otherwise than by what the record says. */
+ * and keeps *record current; `pss` is what it shares with the reader, `logger` is told
+ * what happens. When it returns the record is complete; it never fails otherwise than by
+ * what the record says. */
 void sbx_watch_run(const struct sbx_spec *spec, struct sbx_record *record,
-                   struct sbx_pss_area *pss, const struct sbx_pair_link *link);
+                   struct sbx_pss_area *pss, struct sbx_logger *logger,
+                   const struct sbx_pair_link *link);
 
 /* For a guard whose monitor is gone: ends every descendant of the calling process and
  * completes the record, whose outcome is lost unless it was complete. */

@@ -7,6 +7,7 @@
 #define SBX_MONITOR_WATCH_PRIVATE_H
 
 #include "monitor/judge.h"
+#include "monitor/logger.h"
 #include "monitor/loop.h"
 #include "monitor/meter.h"
 #include "monitor/record.h"
@@ -31,6 +32,7 @@ struct sbx_heir {
 struct sbx_watch {
     const struct sbx_spec *spec;
     struct sbx_record *record;
+    struct sbx_logger *logger;
     const struct sbx_pair_link *link;
     int proc_fd;
     int signals;

@@ -94,6 +94,12 @@ START_TEST(test_defaults)
     ck_assert(!spec->start.user_asked);
     ck_assert_ptr_null(spec->start.directory);
     ck_assert_int_eq(spec->start.directory_fd, -1);
+    ck_assert_uint_eq(spec->log.target_count, 0);
+    ck_assert_int_eq(spec->log.level, SBX_LOG_INFO);
+    ck_assert_int_eq(spec->log.form, SBX_LOG_KV);
+    ck_assert(!spec->log.verbose);
+    ck_assert_ptr_null(spec->log.timeline_path);
+    ck_assert_int_eq(spec->log.directory_fd, -1);
     for (size_t i = 0; i < SBX_CEILING_COUNT; i++) {
         ck_assert(!spec->ceilings[i].asked);
     }
@@ -169,6 +175,19 @@ START_TEST(test_words_and_flags)
     ck_assert(!spec->quiet);
     set(spec, "quiet", NULL);
     ck_assert(spec->quiet);
+    set(spec, "log-level", "error");
+    ck_assert_int_eq(spec->log.level, SBX_LOG_ERROR);
+    set(spec, "log-level", "debug");
+    ck_assert_int_eq(spec->log.level, SBX_LOG_DEBUG);
+    set(spec, "log-level", "warning");
+    ck_assert_int_eq(sbx_log_level_of(&spec->log), SBX_LOG_WARNING);
+    set(spec, "log-format", "json");
+    ck_assert_int_eq(spec->log.form, SBX_LOG_JSON);
+    set(spec, "log-format", "kv");
+    ck_assert_int_eq(spec->log.form, SBX_LOG_KV);
+    set(spec, "verbose", NULL);
+    ck_assert(spec->log.verbose);
+    ck_assert_int_eq(sbx_log_level_of(&spec->log), SBX_LOG_DEBUG);
     ck_assert(!spec->die_with_parent);
     set(spec, "die-with-parent", NULL);
     ck_assert(spec->die_with_parent);
@@ -338,6 +357,20 @@ static const struct bad_row bad[] = {
     {"breach-status", "256", -ERANGE, "1 to 255"},
     {"quiet", "yes", -EINVAL, "takes no value, 'yes' given"},
     {"quiet", "", -EINVAL, "takes no value"},
+    {"log", "", -EINVAL,
+     "'' is not a sink (accepted: stderr, file:PATH, syslog, journal)"},
+    {"log", "file", -EINVAL, "'file' is not a sink"},
+    {"log", "file:", -EINVAL, "'file:' is not a sink"},
+    {"log", "Stderr", -EINVAL, "'Stderr' is not a sink"},
+    {"log", "stderr ", -EINVAL, "'stderr ' is not a sink"},
+    {"log", "run.log", -EINVAL, "'run.log' is not a sink"},
+    {"log", "syslog:user", -EINVAL, "'syslog:user' is not a sink"},
+    {"log", NULL, -EINVAL, "needs a value (SINK)"},
+    {"log-level", "warn", -EINVAL, "accepted: error, warning, info, debug"},
+    {"log-level", "", -EINVAL, "'' is unknown"},
+    {"log-format", "text", -EINVAL, "accepted: kv, json"},
+    {"verbose", "2", -EINVAL, "takes no value"},
+    {"timeline", "", -EINVAL, "'' is not a path"},
     {"die-with-parent", "1", -EINVAL, "takes no value"},
     {"preserve-status", "1", -EINVAL, "takes no value"},
 };
@@ -604,6 +637,50 @@ START_TEST(test_env)
 }
 END_TEST
 
+START_TEST(test_log)
+{
+    struct sbx_spec *spec = new_spec();
+    const struct sbx_log_plan *plan = &spec->log;
+    ck_assert_int_eq(chdir(sbx_fixture_dir()), 0);
+    set(spec, "log", "file:/abs");
+    ck_assert_int_eq(plan->directory_fd, -1);
+    set(spec, "log", "file:a");
+    ck_assert_int_gt(plan->directory_fd, 2);
+    ck_assert_int_eq(fcntl(plan->directory_fd, F_GETFD), FD_CLOEXEC);
+    expect_directory(plan->directory_fd, sbx_fixture_dir());
+    set(spec, "timeline", "t.csv");
+    set(spec, "timeline", "t.jsonl");
+    ck_assert_str_eq(plan->timeline_path, "t.jsonl");
+    static const char *const more[] = {"stderr",      "syslog",     "journal",
+                                       "file:stderr", "file:file:", "file:b"};
+    for (size_t i = 0; i < LENGTH(more); i++) {
+        set(spec, "log", more[i]);
+        set(spec, "log", more[i]); /* the same again is no other one */
+        ck_assert_uint_eq(plan->target_count, 3 + i);
+    }
+    ck_assert_int_eq(plan->targets[2].kind, SBX_LOG_STDERR);
+    ck_assert_int_eq(plan->targets[6].kind, SBX_LOG_FILE);
+    ck_assert_str_eq(plan->targets[6].path, "file:");
+    struct sbx_error error = {0};
+    ck_assert_int_eq(sbx_spec_set(spec, "log", "file:c", &error), -ERANGE);
+    ck_assert_ptr_nonnull(
+        strstr(error.message, "'file:c' is one too many (accepted: 8)"));
+    set(spec, "log", "file:a");
+    /* Nothing is made before the run. */
+    ck_assert_int_eq(access("a", F_OK), -1);
+    ck_assert_int_eq(access("t.jsonl", F_OK), -1);
+    char text[16];
+    (void)snprintf(text, sizeof text, "%d", plan->directory_fd);
+    ck_assert_int_eq(sbx_spec_set(spec, "keep-fd", text, NULL), -EBADF);
+    ck_assert_int_eq(chdir("/"), 0);
+    ck_assert_int_eq(sbx_spec_set(spec, "timeline", "t", &error), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(error.message, "give an absolute path"));
+    set(spec, "timeline", "/t");
+    ck_assert_str_eq(plan->timeline_path, "/t");
+    sbx_spec_free(spec);
+}
+END_TEST
+
 START_TEST(test_command)
 {
     char word[] = "word";
@@ -652,6 +729,7 @@ int main(void)
     tcase_add_test(held, test_chdir);
     tcase_add_test(held, test_env);
     tcase_add_test(good, test_start);
+    tcase_add_test(held, test_log);
     tcase_add_test(held, test_command);
     return sbx_fixture_run(suite);
 }

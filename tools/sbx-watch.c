@@ -118,6 +118,7 @@ static void refuse_closed(struct scan *scan, const char *name, const char *value
     bool by_fd = strcmp(name, "report-fd") == 0;
     const char *what = NULL;
     if (scan->no_stderr && ((strcmp(name, "report") == 0 && strcmp(value, "-") == 0) ||
+                            (strcmp(name, "log") == 0 && strcmp(value, "stderr") == 0) ||
                             (by_fd && strcmp(value, "2") == 0))) {
         what = "standard error";
     } else if (scan->no_stdout &&

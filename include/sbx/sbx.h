@@ -103,8 +103,9 @@ SBX_PUBLIC int sbx_spec_set_command(struct sbx_spec *spec, const char *const arg
 SBX_PUBLIC int sbx_run_in_place(const struct sbx_spec *spec, int *ret_status,
                                 struct sbx_error *err);
 
-/* Publishes a launch-failed report for `failure` where the specification asks for one (an
- * option was wrong, so that nothing will run). Returns 0 or a negative errno. */
+/* Publishes a launch-failed report for `failure` where the specification asks for one,
+ * and tells the sinks that it names, but for standard error (an option was wrong, so that
+ * nothing will run). Returns 0 or a negative errno. */
 SBX_PUBLIC int sbx_report_failure(const struct sbx_spec *spec,
                                   const struct sbx_error *failure, struct sbx_error *err);
 
