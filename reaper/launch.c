@@ -62,6 +62,12 @@ static int check(const struct sbx_launch *launch, struct sbx_error *err)
     if (action.sa_handler == SIG_IGN || (action.sa_flags & SA_NOCLDWAIT) != 0) {
         return failed(err, EINVAL, "SIGCHLD is ignored, the leader's end would be lost");
     }
+    for (int i = 0; i < 3; i++) {
+        if (launch->stdio[i] > 0 &&
+            (launch->stdio[i] <= STDERR_FILENO || fcntl(launch->stdio[i], F_GETFD) < 0)) {
+            return failed(err, EBADF, "descriptors for the standard streams");
+        }
+    }
     for (size_t i = 0; i < launch->keep_fd_count; i++) {
         if (fcntl(launch->keep_fds[i], F_GETFD) < 0) {
             char what[64];

@@ -30,6 +30,9 @@ struct sbx_launch {
     const struct sbx_ceiling *ceilings; /* SBX_CEILING_COUNT of them; NULL: none */
     const int *keep_fds;                /* open descriptors that the command keeps */
     size_t keep_fd_count;
+    /* What becomes standard input, output and error: descriptors above 2; 0 and below: as
+     * they are. */
+    int stdio[3];
     bool own_group; /* a process group of its own; else it stays in the caller's */
     int tty_fd;     /* the terminal handed over to the new group; -1: none */
     const struct sbx_start *start; /* NULL: in all else as the caller */

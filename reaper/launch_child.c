@@ -123,6 +123,17 @@ static int reset_oom_score(const struct sbx_launch_child *child, struct sbx_erro
     return error;
 }
 
+static int place_streams(const struct sbx_launch_child *child, struct sbx_error *err)
+{
+    for (int i = 0; i < 3; i++) {
+        int fd = child->launch->stdio[i];
+        if (fd > 0 && dup2(fd, i) < 0) {
+            return sbx_launch_failed(err, errno, "dup2 of descriptor %d to %d", fd, i);
+        }
+    }
+    return 0;
+}
+
 static int keep_descriptors(const struct sbx_launch_child *child, struct sbx_error *err)
 {
     int error = sbx_fd_cloexec_from(STDERR_FILENO + 1);
@@ -230,6 +241,7 @@ static const struct step {
     {"process group", enter_group},
     {"terminal", take_terminal},
     {"oom score", reset_oom_score},
+    {"standard streams", place_streams}, /* from descriptors that are closed next */
     {"descriptors", keep_descriptors},
     {"descriptor limit", restore_nofile},
     {"cpus", sbx_launch_set_cpus},

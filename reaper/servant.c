@@ -52,6 +52,33 @@ int sbx_servant_start(struct sbx_servant *servant, const char *name,
     return 0;
 }
 
+/* The lowest of them from `first` up; UINT_MAX: none. */
+static unsigned next_of(const int fds[], size_t count, unsigned first)
+{
+    unsigned lowest = UINT_MAX;
+    for (size_t i = 0; i < count; i++) {
+        if (fds[i] >= 0 && (unsigned)fds[i] >= first && (unsigned)fds[i] < lowest) {
+            lowest = (unsigned)fds[i];
+        }
+    }
+    return lowest;
+}
+
+void sbx_servant_keep_only(const int fds[], size_t count)
+{
+    unsigned first = 0;
+    for (;;) {
+        unsigned kept = next_of(fds, count, first);
+        if (kept > first) {
+            (void)close_range(first, kept == UINT_MAX ? UINT_MAX : kept - 1, 0);
+        }
+        if (kept == UINT_MAX) {
+            return;
+        }
+        first = kept + 1;
+    }
+}
+
 bool sbx_servant_wait(const struct sbx_servant *servant, uint64_t until_us)
 {
     if (servant->pidfd < 0) {

@@ -11,6 +11,7 @@
 
 #include <sbx/sbx.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -28,6 +29,10 @@ struct sbx_servant {
  */
 int sbx_servant_start(struct sbx_servant *servant, const char *name,
                       void (*serve)(void *context), void *context, struct sbx_error *err);
+
+/* In a servant: closes every descriptor but these. A pipe that it does not know of would
+ * never end. */
+void sbx_servant_keep_only(const int fds[], size_t count);
 
 /* True when it has ended, or there is none. Waits until then (CLOCK_MONOTONIC). */
 bool sbx_servant_wait(const struct sbx_servant *servant, uint64_t until_us);

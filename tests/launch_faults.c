@@ -78,6 +78,7 @@ WRAP(int, sigprocmask, (int how, const sigset_t *set, sigset_t *old), (how, set,
 WRAP(int, execve, (const char *path, char *const *argv, char *const *envp),
      (path, argv, envp))
 WRAP(pid_t, fork, (void), ())
+WRAP(int, dup2, (int from, int to), (from, to))
 WRAP(int, pipe2, (int *ends, int flags), (ends, flags))
 WRAP(int, poll, (struct pollfd * fds, nfds_t count, int timeout), (fds, count, timeout))
 WRAP(pid_t, setsid, (void), ())

@@ -112,6 +112,11 @@ static const struct row failures[] = {
      SBX_STAGE_LAUNCH,
      EIO,
      "but -500 was read back"},
+    {{CHILD("dup2", FAIL, EBUSY)},
+     125,
+     SBX_STAGE_LAUNCH,
+     EBUSY,
+     "standard streams: dup2 of descriptor 198 to 1: device or resource busy (EBUSY)"},
     {{CHILD("close_range", FAIL, EPERM)},
      125,
      SBX_STAGE_LAUNCH,
@@ -476,6 +481,9 @@ START_TEST(a_broken_step_is_told)
     struct sbx_launch launch = prepare();
     if (strcmp(row->faults[0].call, "tcsetpgrp") == 0) {
         launch.tty_fd = KEPT;
+    }
+    if (strcmp(row->faults[0].call, "dup2") == 0) {
+        launch.stdio[1] = KEPT;
     }
     sbx_faults_begin(row->faults, FAULT_MAX);
     int status = sbx_kit_fail(&launch, &error);
