@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "monitor/capture.h"
 #include "monitor/json.h"
 #include "monitor/sink.h"
 #include "reaper/pidref.h"
@@ -249,7 +250,10 @@ void sbx_detach_release(const struct sbx_spec *spec)
         return;
     }
     (void)dup2(null, STDIN_FILENO);
-    if (spec->report_fd != STDOUT_FILENO) {
+    /* Captured output may have to be passed on by the guard's own hand. */
+    bool needed = spec->report_fd == STDOUT_FILENO ||
+                  (sbx_capture_is_wanted(spec) && spec->streams[1].path == NULL);
+    if (!needed) {
         (void)dup2(null, STDOUT_FILENO);
     }
 }

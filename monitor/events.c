@@ -109,6 +109,7 @@ void sbx_watch_on_sample(void *context)
     }
     watch->unmeasured = 0;
     note_sampling(watch, started);
+    sbx_watch_note_output(watch, &now, started);
     note_current(watch, &now, started);
     sbx_watch_note_command(watch);
     sbx_logger_row(watch->logger, &now);

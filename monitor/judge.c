@@ -44,6 +44,10 @@ struct sbx_breach sbx_breach_of(enum sbx_reason reason, const struct sbx_limits 
     } else if (reason == SBX_REASON_THREADS) {
         breach = make(reason, limits->threads_count, sample->threads,
                       &sample->threads_culprit);
+    } else if (reason == SBX_REASON_OUTPUT) {
+        breach = make(reason, limits->output_bytes, sample->output_bytes, NULL);
+    } else if (reason == SBX_REASON_IDLE) {
+        breach = make(reason, limits->idle_us, sample->idle_us, NULL);
     }
     breach.at_us = sample->elapsed_us;
     return breach;
@@ -65,6 +69,10 @@ bool sbx_judge(const struct sbx_limits *limits, const struct sbx_sample *sample,
         reason = SBX_REASON_PROCESSES;
     } else if (limits->threads_count != 0 && sample->threads > limits->threads_count) {
         reason = SBX_REASON_THREADS;
+    } else if (limits->output_bytes != 0 && sample->output_bytes > limits->output_bytes) {
+        reason = SBX_REASON_OUTPUT;
+    } else if (limits->idle_us != 0 && sample->idle_us >= limits->idle_us) {
+        reason = SBX_REASON_IDLE;
     }
     if (reason == SBX_REASON_NONE) {
         return false;
@@ -103,6 +111,7 @@ unsigned sbx_near(const struct sbx_limits *limits, const struct sbx_sample *samp
          sample->memory_bytes == SBX_UNKNOWN ? 0 : sample->memory_bytes},
         {SBX_REASON_PROCESSES, limits->processes_count, sample->processes},
         {SBX_REASON_THREADS, limits->threads_count, sample->threads},
+        {SBX_REASON_OUTPUT, limits->output_bytes, sample->output_bytes},
     };
     unsigned near = 0;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

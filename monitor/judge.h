@@ -19,6 +19,8 @@ struct sbx_sample {
     uint64_t memory_bound_bytes; /* RSS + swap: never less than memory_bytes */
     uint64_t processes;
     uint64_t threads;
+    uint64_t output_bytes;             /* so far; 0 where it is not captured */
+    uint64_t idle_us;                  /* since something was written or CPU time used */
     struct sbx_culprit memory_culprit; /* the member with the most of each */
     struct sbx_culprit cpu_culprit;
     struct sbx_culprit processes_culprit; /* most children */
@@ -26,8 +28,8 @@ struct sbx_sample {
 };
 
 /* The first limit that the sample crosses, in the order wall, cpu, memory, processes,
- * threads. False: none, *ret_breach is untouched. Wall and CPU are crossed when they are
- * used up, the others when they are exceeded. */
+ * threads, output, idle. False: none, *ret_breach is untouched. Times are crossed when
+ * they are used up, the others when they are exceeded. */
 bool sbx_judge(const struct sbx_limits *limits, const struct sbx_sample *sample,
                struct sbx_breach *ret_breach);
 

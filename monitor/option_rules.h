@@ -92,5 +92,10 @@ sbx_set_function sbx_set_report_fd;
 
 /* --- option_log.c --- */
 sbx_set_function sbx_set_log, sbx_set_timeline;
+/* --- option_streams.c --- */
+sbx_set_function sbx_set_stdin, sbx_set_stdout, sbx_set_stderr;
+
+/* Whether a descriptor is one that the specification itself has opened. */
+bool sbx_spec_holds(const struct sbx_spec *spec, int fd);
 
 #endif

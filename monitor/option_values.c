@@ -104,8 +104,7 @@ int sbx_set_keep_fd(struct sbx_spec *spec, const struct sbx_rule *rule, const ch
     int fd = (int)number;
     /* Our own descriptor may have landed on a number that the caller believes to be its
      * own. */
-    if (fcntl(fd, F_GETFD) < 0 || fd == spec->report_directory_fd ||
-        fd == spec->start.directory_fd || fd == spec->log.directory_fd) {
+    if (fcntl(fd, F_GETFD) < 0 || sbx_spec_holds(spec, fd)) {
         return sbx_error_set(err, EBADF, SBX_STAGE_OPTIONS,
                              "option --%s: descriptor %d is not open", rule->name, fd);
     }

@@ -80,6 +80,15 @@ static const char *const form_words[] = {
     ROW("warn", 0, "PERCENT", "Limits of the tree", \
         "warn once in the report when a limit is that near (default 90)", \
         NUMBER(sbx_kind_count, warn_percent, RANGE(1, 100, "1 to 100"))) \
+    ROW("output", 'o', "SIZE", "Limits of the tree", \
+        "bytes written to stdout and stderr, which then are pipes", \
+        LIMIT(sbx_kind_size, limits.output_bytes)) \
+    ROW("output-keep", 0, "SIZE", "Limits of the tree", \
+        "no limit: pass on that many bytes of stdout and stderr, drop the rest", \
+        LIMIT(sbx_kind_size, output_keep_bytes)) \
+    ROW("idle", 0, "DUR", "Limits of the tree", \
+        "time without any output and without any CPU time used", \
+        LIMIT(sbx_kind_duration, limits.idle_us)) \
     ROW("rlimit", 0, "NAME=VALUE", "Ceilings of each process", \
         "rlimit that the kernel holds, also NAME=SOFT:HARD; names as in prlimit(1); " \
         "repeatable", \
@@ -173,6 +182,15 @@ static const char *const form_words[] = {
         "exit 0 when the command runs, and name the run on stdout; it goes on in a " \
         "session of its own; needs --report FILE", \
         FLAG(detach)) \
+    ROW("stdin", 0, "FILE|null|inherit", "How the command starts", \
+        "standard input from FILE, or from nothing (default inherit)", \
+        .set = sbx_set_stdin, .bounds = "a path, null, inherit") \
+    ROW("stdout", 0, "FILE", "How the command starts", \
+        "standard output to FILE, which is emptied first", \
+        .set = sbx_set_stdout, .bounds = "a path") \
+    ROW("stderr", 0, "FILE", "How the command starts", \
+        "standard error to FILE, which is emptied first", \
+        .set = sbx_set_stderr, .bounds = "a path") \
     ROW("preserve-status", 0, NULL, "Exit status", \
         "after a breach, exit as the command did", \
         FLAG(preserve_status)) \

@@ -31,7 +31,8 @@ void sbx_record_init(struct sbx_record *record)
                   .process_memory_peak_bytes = SBX_UNKNOWN,
                   .processes_peak = SBX_UNKNOWN,
                   .processes_total = SBX_UNKNOWN,
-                  .threads_peak = SBX_UNKNOWN},
+                  .threads_peak = SBX_UNKNOWN,
+                  .output_bytes = SBX_UNKNOWN},
         .sampling = {.interval_us = SBX_UNKNOWN,
                      .max_gap_us = SBX_UNKNOWN,
                      .monitor_cpu_us = SBX_UNKNOWN},
@@ -139,6 +140,9 @@ const char *sbx_reason_name(enum sbx_reason reason)
         [SBX_REASON_UNMEASURABLE] = "unmeasurable",
         [SBX_REASON_GUARD_LOST] = "guard-lost",
         [SBX_REASON_CALLER_LOST] = "caller-lost",
+        [SBX_REASON_OUTPUT] = "output",
+        [SBX_REASON_IDLE] = "idle",
+        [SBX_REASON_OUTPUT_CLOSED] = "output-closed",
     };
     size_t index = (size_t)reason;
     return index < sizeof names / sizeof names[0] ? names[index] : "none";
@@ -166,8 +170,10 @@ const char *sbx_breach_unit(const struct sbx_breach *breach)
     switch (breach->reason) {
     case SBX_REASON_WALL:
     case SBX_REASON_CPU:
+    case SBX_REASON_IDLE:
         return "us";
     case SBX_REASON_MEMORY:
+    case SBX_REASON_OUTPUT:
         return "bytes";
     case SBX_REASON_PROCESSES:
     case SBX_REASON_THREADS:
@@ -178,6 +184,7 @@ const char *sbx_breach_unit(const struct sbx_breach *breach)
     case SBX_REASON_UNMEASURABLE:
     case SBX_REASON_GUARD_LOST:
     case SBX_REASON_CALLER_LOST:
+    case SBX_REASON_OUTPUT_CLOSED:
         break;
     }
     return NULL;

@@ -42,6 +42,9 @@ enum sbx_reason {
     SBX_REASON_UNMEASURABLE,
     SBX_REASON_GUARD_LOST,
     SBX_REASON_CALLER_LOST,
+    SBX_REASON_OUTPUT,
+    SBX_REASON_IDLE,
+    SBX_REASON_OUTPUT_CLOSED,
 };
 
 /* The tree limits that the monitor judges. 0: not asked for. */
@@ -51,6 +54,8 @@ struct sbx_limits {
     uint64_t memory_bytes;
     uint64_t processes_count;
     uint64_t threads_count;
+    uint64_t output_bytes; /* to standard output and standard error together */
+    uint64_t idle_us;
 };
 
 struct sbx_culprit {
@@ -92,6 +97,7 @@ struct sbx_usage {
     uint64_t processes_total;
     enum sbx_count_method processes_method;
     uint64_t threads_peak;
+    uint64_t output_bytes; /* known only where output is captured */
 };
 
 /* The tree at the last sample; not part of the report. Times are CLOCK_MONOTONIC. */
@@ -139,6 +145,9 @@ struct sbx_termination {
     enum sbx_proof proof;
 };
 
+/* Whether all of the captured output was passed on. */
+enum sbx_truncated { SBX_TRUNCATED_UNKNOWN = 0, SBX_TRUNCATED_NO, SBX_TRUNCATED_YES };
+
 struct sbx_record {
     char run_id[SBX_RUN_ID_SIZE]; /* ASCII */
     pid_t leader_pid;             /* of the command; 0: never started */
@@ -155,6 +164,7 @@ struct sbx_record {
     struct sbx_breach breach;
     struct sbx_usage usage;
     struct sbx_current current;
+    enum sbx_truncated output_truncated;
     struct sbx_sampling sampling;
     enum sbx_tracking tracking;
     enum sbx_kill kill;

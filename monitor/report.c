@@ -139,6 +139,10 @@ static void put_outcome(struct sbx_json *json, const struct sbx_record *record)
     if (record->outcome == SBX_OUTCOME_CANCELLED) {
         put_signal(json, "cancel_signal", record->cancel_signal);
     }
+    if (record->output_truncated != SBX_TRUNCATED_UNKNOWN) {
+        sbx_json_bool(json, "output_truncated",
+                      record->output_truncated == SBX_TRUNCATED_YES);
+    }
 }
 
 static void put_culprit(struct sbx_json *json, const struct sbx_culprit *culprit)
@@ -193,6 +197,7 @@ static const struct {
     {"processes_peak", offsetof(struct sbx_usage, processes_peak)},
     {"processes_total", offsetof(struct sbx_usage, processes_total)},
     {"threads_peak", offsetof(struct sbx_usage, threads_peak)},
+    {"output_bytes", offsetof(struct sbx_usage, output_bytes)},
 };
 
 static void put_count_method(struct sbx_json *json, const char *key,
@@ -342,6 +347,8 @@ static void put_limits(struct sbx_json *json, const struct sbx_limits *limits)
     put_asked(json, "memory_bytes", limits->memory_bytes);
     put_asked(json, "processes", limits->processes_count);
     put_asked(json, "threads", limits->threads_count);
+    put_asked(json, "output_bytes", limits->output_bytes);
+    put_asked(json, "idle_us", limits->idle_us);
     sbx_json_close(json);
 }
 

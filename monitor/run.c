@@ -31,6 +31,7 @@ struct shared {
     struct sbx_error
         publish_error; /* code 0: none, or the report is where it should be */
     struct sbx_pss_area pss;
+    struct sbx_capture_area capture;
     struct sbx_log_area log;
     char text[SBX_REPORT_SIZE];  /* touched only when the report is made */
     char other[SBX_RENDER_SIZE]; /* touched only for a form that is not JSON */
@@ -40,6 +41,7 @@ struct run {
     const struct sbx_spec *spec;
     struct shared *shared;
     struct sbx_detach detach;
+    struct sbx_capture capture; /* of this process */
     struct sbx_logger logger;
 };
 
@@ -111,18 +113,15 @@ static int status(void *context)
 static int open_servants(void *context, struct sbx_error *err)
 {
     struct run *run = context;
-    return sbx_logger_start(&run->logger, err);
-}
-
-static void opened_servants(void *context)
-{
-    (void)context;
+    int r = sbx_capture_open(&run->capture, err);
+    return r < 0 ? r : sbx_logger_start(&run->logger, err);
 }
 
 static void close_servants(void *context)
 {
     struct run *run = context;
     sbx_logger_close(&run->logger);
+    sbx_capture_close(&run->capture);
 }
 
 /* --- the other hooks --- */
@@ -131,7 +130,11 @@ static int monitor(const struct sbx_pair_link *link, void *context)
 {
     struct run *run = context;
     (void)prctl(PR_SET_NAME, "sbx-monitor", 0, 0, 0);
-    sbx_watch_run(run->spec, &run->shared->record, &run->shared->pss, &run->logger, link);
+    const struct sbx_watch_means means = {.link = link,
+                                          .pss = &run->shared->pss,
+                                          .capture = &run->capture,
+                                          .logger = &run->logger};
+    sbx_watch_run(run->spec, &run->shared->record, &means);
     sbx_logger_finish(&run->logger, &run->shared->record);
     sbx_pair_finish(link, publish, context);
     return 0;
@@ -141,14 +144,18 @@ static void reader(int socket, void *context)
 {
     struct run *run = context;
     sbx_detach_release(run->spec);
+    sbx_capture_leave(&run->capture);
     sbx_pss_serve(&run->shared->pss, socket);
 }
 
 static void lost(struct sbx_pair *pair, void *context)
 {
     struct run *run = context;
-    sbx_logger_pause(&run->logger); /* before its end can be taken for a member's */
+    /* The servants are children of the guard like what it has to end. */
+    sbx_capture_hand_over(&run->capture);
+    sbx_logger_pause(&run->logger);
     sbx_watch_lost(run->spec, &run->shared->record, pair);
+    sbx_capture_recover(&run->capture, &run->shared->record);
     sbx_logger_finish(&run->logger, &run->shared->record);
 }
 
@@ -285,6 +292,7 @@ int sbx_run_in_place(const struct sbx_spec *spec, int *ret_status, struct sbx_er
     }
     start_record(&shared->record);
     struct run run = {.spec = spec, .shared = shared, .detach = {.pipe = -1}};
+    sbx_capture_init(&run.capture, spec, &shared->capture);
     struct sbx_error failure = {0};
     int r = check(spec, &failure);
     int opened = open_logger(&run, r < 0, r < 0 ? NULL : &failure);
@@ -305,7 +313,6 @@ int sbx_run_in_place(const struct sbx_spec *spec, int *ret_status, struct sbx_er
         }
     }
     struct sbx_guard_hooks hooks = {.open = open_servants,
-                                    .opened = opened_servants,
                                     .close = close_servants,
                                     .monitor = monitor,
                                     .reader = reader,

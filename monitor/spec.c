@@ -28,6 +28,9 @@ struct sbx_spec *sbx_spec_new(void)
     spec->interval_us = 250000;
     spec->report_directory_fd = -1;
     spec->start.directory_fd = -1;
+    for (size_t i = 0; i < 3; i++) {
+        spec->streams[i].directory_fd = -1;
+    }
     spec->breach_status = SBX_STATUS_BREACH;
     spec->log.level = SBX_LOG_INFO;
     spec->log.directory_fd = -1;
@@ -54,6 +57,10 @@ void sbx_spec_free(struct sbx_spec *spec)
     free(spec->start.directory);
     sbx_fd_drop(&spec->start.directory_fd);
     sbx_log_plan_done(&spec->log);
+    for (size_t i = 0; i < 3; i++) {
+        free(spec->streams[i].path);
+        sbx_fd_drop(&spec->streams[i].directory_fd);
+    }
     free(spec);
 }
 

@@ -20,6 +20,12 @@ enum sbx_strays { SBX_STRAYS_KILL = 0, SBX_STRAYS_WAIT, SBX_STRAYS_KEEP };
 enum sbx_require { SBX_REQUIRE_COMPLETE = 0 };
 enum sbx_backend { SBX_BACKEND_AUTO = 0, SBX_BACKEND_PROC };
 
+/* Where one of the command's standard streams leads. */
+struct sbx_stream {
+    char *path;       /* owned; NULL: where ours leads */
+    int directory_fd; /* where a relative path starts; -1: none held */
+};
+
 struct sbx_spec {
     char **argv; /* NULL-terminated, owned; NULL: no command yet */
 
@@ -50,6 +56,8 @@ struct sbx_spec {
     struct sbx_environment environment; /* of the command */
     struct sbx_start start;
     bool detach;
+    struct sbx_stream streams[3];
+    uint64_t output_keep_bytes; /* pass on so many, and drop the rest; 0: all */
 
     bool preserve_status;
     int breach_status; /* default 124; 1 to 255 */

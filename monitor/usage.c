@@ -86,6 +86,10 @@ size_t sbx_usage_line(const struct sbx_spec *spec, const struct sbx_record *reco
     if (record->usage.cpu_us != SBX_UNKNOWN) {
         add_value(&line, "cpu", sbx_human_us, record->usage.cpu_us, limits->cpu_us);
     }
+    if (record->usage.output_bytes != SBX_UNKNOWN) {
+        add_value(&line, "output", sbx_human_bytes, record->usage.output_bytes,
+                  limits->output_bytes);
+    }
     if (current->sampled_us != 0) {
         add_memory(&line, spec, record);
         add_value(&line, "processes", count, current->processes, limits->processes_count);

@@ -60,7 +60,7 @@ static int open_loop(struct sbx_watch *watch, struct sbx_error *err)
         return sbx_error_set(err, ENOMEM, SBX_STAGE_LAUNCH,
                              "the event loop cannot watch: no memory");
     }
-    return 0;
+    return sbx_watch_open_output(watch, err);
 }
 
 /* Our own soft limit of descriptors goes up to the hard one (the command gets the old one
@@ -160,6 +160,7 @@ static int launch(struct sbx_watch *watch, const struct rlimit *nofile,
     watch->record->current.launched_us = watch->launched_us;
     /* From here on there may be somebody who holds us up. */
     atomic_store(&watch->link->pair->due_us, watch->launched_us);
+    memcpy(launch.stdio, watch->capture->stdio, sizeof launch.stdio);
     return sbx_launch(&launch, &watch->leader, &watch->record->failed_status, err);
 }
 
@@ -217,6 +218,7 @@ static void supervise(struct sbx_watch *watch)
         (void)sbx_source_arm(watch->on_wall,
                              sbx_clock_add(watch->launched_us, spec->limits.wall_us));
     }
+    sbx_watch_start_idle(watch);
     if (sbx_loop_run(watch->loop) < 0) {
         sbx_record_warn(record, "the event loop failed");
         sbx_watch_breach_plain(watch, SBX_REASON_UNMEASURABLE);
@@ -248,13 +250,14 @@ static void complete(struct sbx_watch *watch)
     struct sbx_record *record = watch->record;
     bool empty = record->termination.proof == SBX_PROOF_NO_CHILDREN;
     sbx_watch_take_heir(watch);
+    if (watch->ending_us != 0) {
+        record->termination.duration_us = sbx_clock_us() - watch->ending_us;
+    }
+    sbx_watch_drain_output(watch);
     record->outcome = outcome_of(watch);
     sbx_meter_finish(&watch->meter, watch->tree, empty);
     record->sampling.monitor_cpu_us = sbx_clock_cpu_us() + sbx_pss_cost_us(watch->pss);
     record->finished_real_us = sbx_clock_real_us();
-    if (watch->ending_us != 0) {
-        record->termination.duration_us = sbx_clock_us() - watch->ending_us;
-    }
 }
 
 static void release(struct sbx_watch *watch)
@@ -265,6 +268,7 @@ static void release(struct sbx_watch *watch)
     sbx_source_free(watch->on_sample);
     sbx_source_free(watch->on_wall);
     sbx_source_free(watch->on_phase);
+    sbx_watch_close_output(watch);
     sbx_loop_free(watch->loop);
     sbx_pss_free(watch->pss);
     sbx_tree_free(watch->tree);
@@ -273,14 +277,14 @@ static void release(struct sbx_watch *watch)
 }
 
 void sbx_watch_run(const struct sbx_spec *spec, struct sbx_record *record,
-                   struct sbx_pss_area *pss, struct sbx_logger *logger,
-                   const struct sbx_pair_link *link)
+                   const struct sbx_watch_means *means)
 {
     struct sbx_watch watch = {.spec = spec,
                               .record = record,
-                              .pss_area = pss,
-                              .logger = logger,
-                              .link = link,
+                              .pss_area = means->pss,
+                              .capture = means->capture,
+                              .logger = means->logger,
+                              .link = means->link,
                               .proc_fd = -1,
                               .signals = -1};
     struct rlimit nofile;

@@ -5,19 +5,26 @@
 #ifndef SBX_MONITOR_WATCH_H
 #define SBX_MONITOR_WATCH_H
 
+#include "monitor/capture.h"
 #include "monitor/logger.h"
 #include "monitor/pss.h"
 #include "monitor/record.h"
 #include "monitor/spec.h"
 #include "reaper/guard.h"
 
+/* What the monitor works with and others have made; all borrowed. */
+struct sbx_watch_means {
+    const struct sbx_pair_link *link;
+    struct sbx_pss_area *pss;    /* shared with the reader */
+    struct sbx_capture *capture; /* what becomes of the command's streams */
+    struct sbx_logger *logger;   /* is told what happens */
+};
+
 /* Does the whole work of a run in the calling process, which becomes a child subreaper,
- * and keeps *record current; `pss` is what it shares with the reader, `logger` is told
- * what happens. When it returns the record is complete; it never fails otherwise than by
- * what the record says. */
+ * and keeps *record current. When it returns the record is complete; it never fails
+ * otherwise than by what the record says. */
 void sbx_watch_run(const struct sbx_spec *spec, struct sbx_record *record,
-                   struct sbx_pss_area *pss, struct sbx_logger *logger,
-                   const struct sbx_pair_link *link);
+                   const struct sbx_watch_means *means);
 
 /* For a guard whose monitor is gone: ends every descendant of the calling process and
  * completes the record, whose outcome is lost unless it was complete. */

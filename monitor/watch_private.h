@@ -1,11 +1,13 @@
 /*
  * watch_private.h - one run as its monitor sees it, shared by the files that make up the
  * monitor process: watch.c (from nothing to a running leader, and the record at the end),
- * events.c (what the loop calls) and ending.c (verdicts, steps, reaping).
+ * events.c (what the loop calls), ending.c (verdicts, steps, reaping) and output.c (what
+ * concerns the command's output, and idleness).
  */
 #ifndef SBX_MONITOR_WATCH_PRIVATE_H
 #define SBX_MONITOR_WATCH_PRIVATE_H
 
+#include "monitor/capture.h"
 #include "monitor/judge.h"
 #include "monitor/logger.h"
 #include "monitor/loop.h"
@@ -48,6 +50,10 @@ struct sbx_watch {
     struct sbx_source *on_sample;
     struct sbx_source *on_wall;
     struct sbx_source *on_phase;
+    struct sbx_capture *capture;
+    struct sbx_source *on_output; /* these three: NULL unless output is captured */
+    struct sbx_source *on_servants[SBX_CAPTURE_MAX];
+    struct sbx_source *on_idle;
 
     pid_t leader;
     bool own_group;
@@ -59,8 +65,10 @@ struct sbx_watch {
     struct sbx_sample last;
     uint64_t last_at_us; /* 0: no sample yet */
     unsigned cpus;
-    unsigned warned; /* bits of reasons whose limit was called near */
-    int unmeasured;  /* samples that failed in a row */
+    unsigned warned;        /* bits of reasons whose limit was called near */
+    int unmeasured;         /* samples that failed in a row */
+    uint64_t active_us;     /* CLOCK_MONOTONIC when the tree was last seen to work */
+    uint64_t active_cpu_us; /* its CPU time then */
 };
 
 /* Microseconds since the launch. */
@@ -110,5 +118,21 @@ void sbx_watch_on_phase(void *context);
 void sbx_watch_on_signals(void *context);
 void sbx_watch_on_messages(void *context);
 void sbx_watch_on_guard_lost(void *context);
+
+/* --- output.c --- */
+
+/* The loop's sources, where output is captured. 0 or a negative errno. */
+int sbx_watch_open_output(struct sbx_watch *watch, struct sbx_error *err);
+void sbx_watch_close_output(struct sbx_watch *watch);
+
+/* The command runs: it can be idle from now on. */
+void sbx_watch_start_idle(struct sbx_watch *watch);
+
+/* Adds to a sample what has been written, and takes from it whether the tree works. */
+void sbx_watch_note_output(struct sbx_watch *watch, struct sbx_sample *sample,
+                           uint64_t at_us);
+
+/* The tree is over: what it has written is passed on, with a bound. */
+void sbx_watch_drain_output(struct sbx_watch *watch);
 
 #endif

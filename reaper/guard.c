@@ -481,7 +481,6 @@ static int start_monitor(struct guard *guard, struct sbx_error *err)
     guard->socket = sockets[0];
     sbx_fd_drop(&guard->reader.monitor_end);
     sbx_reader_start(&guard->reader);
-    guard->hooks->opened(guard->hooks->context);
     return 0;
 }
 

@@ -89,8 +89,6 @@ struct sbx_guard_hooks {
     /* In the guard, before anybody is forked: what guard and monitor both need, and
      * servants (servant.h). 0, or a negative errno and the run fails. */
     int (*open)(void *context, struct sbx_error *err);
-    /* In the guard, when the others were forked: closes what it does not need itself. */
-    void (*opened)(void *context);
     /* In the guard, at its end: what `open` has brought goes, whatever happened. */
     void (*close)(void *context);
     /* Runs in the monitor process; its result is the process's exit status. Must set

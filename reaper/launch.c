@@ -297,13 +297,33 @@ static int start(const struct sbx_launch_child *child, pid_t *ret_pid,
     return 0;
 }
 
+/* Where the command's streams are put, the pipe must not be. */
+static int open_error_pipe(int ends[static 2])
+{
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        return -errno;
+    }
+    if (ends[1] > STDERR_FILENO) {
+        return 0;
+    }
+    int above = fcntl(ends[1], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    int code = errno;
+    (void)close(ends[1]);
+    ends[1] = above;
+    if (above < 0) {
+        (void)close(ends[0]);
+    }
+    return above < 0 ? -code : 0;
+}
+
 static int launch_through_pipe(const struct sbx_launch *launch,
                                struct sbx_launch_child *child, pid_t *ret_pid,
                                int *ret_status, struct sbx_error *err)
 {
     int ends[2] = {-1, -1};
-    if (pipe2(ends, O_CLOEXEC) < 0) {
-        return failed(err, errno, "error pipe");
+    int opened = open_error_pipe(ends);
+    if (opened < 0) {
+        return failed(err, -opened, "error pipe");
     }
     SBX_AUTO_CLOSE int read_end = ends[0];
     SBX_AUTO_CLOSE int write_end = ends[1];

@@ -70,13 +70,16 @@ static void fill_full(struct sbx_spec *spec, struct sbx_record *record)
         .processes_total = 5,
         .processes_method = SBX_METHOD_SAMPLED,
         .threads_peak = 7,
+        .output_bytes = 1000,
     };
+    record->output_truncated = SBX_TRUNCATED_NO;
     record->sampling = (struct sbx_sampling){9, 250000, 250100, 420};
     sbx_record_stray(record, 4800, "sleep");
     record->termination.killed_count = 1;
     record->termination.escalated = true;
     sbx_record_warn(record, "memory is at %d %% of its limit", 93);
-    spec->limits = (struct sbx_limits){2000000, 3000000, 209715200, 20, 40};
+    spec->limits =
+        (struct sbx_limits){2000000, 3000000, 209715200, 20, 40, 1048576, 5000000};
     spec->ceilings[sample_ceiling("nofile")] = (struct sbx_ceiling){true, 64, 128};
     spec->ceilings[sample_ceiling("core")] = (struct sbx_ceiling){true, 0, RLIM_INFINITY};
     spec->ceilings[sample_ceiling("as")] =
@@ -144,6 +147,30 @@ static void fill_threads(struct sbx_spec *spec, struct sbx_record *record)
 {
     fill_breach(record, SBX_REASON_THREADS, 40, 64);
     spec->limits.threads_count = 40;
+}
+
+static void fill_output(struct sbx_spec *spec, struct sbx_record *record)
+{
+    fill_breach(record, SBX_REASON_OUTPUT, 1048576, 1048600);
+    spec->limits.output_bytes = 1048576;
+    record->signal = SIGTERM;
+    record->usage.output_bytes = 1048600;
+    record->output_truncated = SBX_TRUNCATED_YES;
+}
+
+static void fill_idle(struct sbx_spec *spec, struct sbx_record *record)
+{
+    fill_breach(record, SBX_REASON_IDLE, 5000000, 5001200);
+    spec->limits.idle_us = 5000000;
+    record->usage.output_bytes = 0;
+    record->output_truncated = SBX_TRUNCATED_NO;
+}
+
+static void fill_output_closed(struct sbx_spec *spec, struct sbx_record *record)
+{
+    (void)spec;
+    fill_breach(record, SBX_REASON_OUTPUT_CLOSED, SBX_UNKNOWN, SBX_UNKNOWN);
+    record->output_truncated = SBX_TRUNCATED_YES;
 }
 
 static void fill_ceiling(struct sbx_spec *spec, struct sbx_record *record)
@@ -335,6 +362,9 @@ const struct sample samples[] = {
     {"memory", fill_memory},
     {"processes", fill_processes},
     {"threads", fill_threads},
+    {"output", fill_output},
+    {"idle", fill_idle},
+    {"output-closed", fill_output_closed},
     {"ceiling", fill_ceiling},
     {"ceiling-bare", fill_ceiling_bare},
     {"unmeasurable", fill_unmeasurable},

@@ -25,7 +25,11 @@ struct verdict {
 static const struct verdict verdicts[] = {
     /* nothing is asked for: nothing is crossed */
     {{0}, {0}, SBX_REASON_NONE, 0, 0},
-    {{0}, {MAX, MAX, MAX, MAX, MAX, MAX, {0}, {0}, {0}, {0}}, SBX_REASON_NONE, 0, 0},
+    {{0},
+     {MAX, MAX, MAX, MAX, MAX, MAX, MAX, MAX, {0}, {0}, {0}, {0}},
+     SBX_REASON_NONE,
+     0,
+     0},
     /* time is crossed when it is used up */
     {{.wall_us = 1000}, {.elapsed_us = 999}, SBX_REASON_NONE, 0, 0},
     {{.wall_us = 1000}, {.elapsed_us = 1000}, SBX_REASON_WALL, 1000, 1000},
@@ -43,6 +47,10 @@ static const struct verdict verdicts[] = {
     {{.threads_count = 10}, {.threads = 9}, SBX_REASON_NONE, 0, 0},
     {{.threads_count = 10}, {.threads = 10}, SBX_REASON_NONE, 0, 0},
     {{.threads_count = 10}, {.threads = 11}, SBX_REASON_THREADS, 10, 11},
+    {{.output_bytes = 10}, {.output_bytes = 10}, SBX_REASON_NONE, 0, 0},
+    {{.output_bytes = 10}, {.output_bytes = 11}, SBX_REASON_OUTPUT, 10, 11},
+    {{.idle_us = 1000}, {.idle_us = 999}, SBX_REASON_NONE, 0, 0},
+    {{.idle_us = 1000}, {.idle_us = 1000}, SBX_REASON_IDLE, 1000, 1000},
     /* memory that is not known is not over its limit, whatever the bound says */
     {{.memory_bytes = 1000},
      {.memory_bytes = SBX_UNKNOWN, .memory_bound_bytes = 5000},
@@ -64,29 +72,39 @@ static const struct verdict verdicts[] = {
     /* one that was not asked for stays out of it */
     {{.cpu_us = 5}, {.elapsed_us = MAX, .processes = 100}, SBX_REASON_NONE, 0, 0},
     /* the order, when several are crossed at once */
-    {{5, 5, 5, 5, 5},
+    {{5, 5, 5, 5, 5, 5, 5},
      {.elapsed_us = 9, .cpu_us = 9, .memory_bytes = 9, .processes = 9, .threads = 9},
      SBX_REASON_WALL,
      5,
      9},
-    {{5, 5, 5, 5, 5},
+    {{5, 5, 5, 5, 5, 5, 5},
      {.elapsed_us = 1, .cpu_us = 9, .memory_bytes = 9, .processes = 9, .threads = 9},
      SBX_REASON_CPU,
      5,
      9},
-    {{5, 5, 5, 5, 5},
+    {{5, 5, 5, 5, 5, 5, 5},
      {.elapsed_us = 1, .cpu_us = 1, .memory_bytes = 9, .processes = 9, .threads = 9},
      SBX_REASON_MEMORY,
      5,
      9},
-    {{5, 5, 5, 5, 5},
+    {{5, 5, 5, 5, 5, 5, 5},
      {.elapsed_us = 1, .cpu_us = 1, .memory_bytes = 1, .processes = 9, .threads = 9},
      SBX_REASON_PROCESSES,
      5,
      9},
-    {{5, 5, 5, 5, 5},
+    {{5, 5, 5, 5, 5, 5, 5},
      {.elapsed_us = 1, .cpu_us = 1, .memory_bytes = 1, .processes = 1, .threads = 9},
      SBX_REASON_THREADS,
+     5,
+     9},
+    {{5, 5, 5, 5, 5, 5, 5},
+     {.elapsed_us = 1, .output_bytes = 9, .idle_us = 9},
+     SBX_REASON_OUTPUT,
+     5,
+     9},
+    {{5, 5, 5, 5, 5, 5, 5},
+     {.elapsed_us = 1, .output_bytes = 5, .idle_us = 9},
+     SBX_REASON_IDLE,
      5,
      9},
 };
@@ -124,12 +142,14 @@ START_TEST(names_the_culprit_of_its_own_reason)
         .memory_bytes = 2,
         .processes = 3,
         .threads = 4,
+        .output_bytes = 5,
+        .idle_us = 6,
         .cpu_culprit = {11, "cpu", 1},
         .memory_culprit = {12, "memory", 2},
         .processes_culprit = {13, "processes", 3},
         .threads_culprit = {14, "threads", 4},
     };
-    const struct sbx_limits limits = {100, 100, 100, 100, 100};
+    const struct sbx_limits limits = {100, 100, 100, 100, 100, 100, 100};
     const struct {
         enum sbx_reason reason;
         pid_t culprit;
@@ -141,6 +161,8 @@ START_TEST(names_the_culprit_of_its_own_reason)
         {SBX_REASON_MEMORY, 12, 100, 2},
         {SBX_REASON_PROCESSES, 13, 100, 3},
         {SBX_REASON_THREADS, 14, 100, 4},
+        {SBX_REASON_OUTPUT, 0, 100, 5},
+        {SBX_REASON_IDLE, 0, 100, 6},
         {SBX_REASON_UNMEASURABLE, 0, SBX_UNKNOWN, SBX_UNKNOWN},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -187,8 +209,11 @@ START_TEST(near_is_from_that_percentage_on)
         {{.processes_count = 10}, {.processes = 9}, 90, BIT(SBX_REASON_PROCESSES)},
         {{.threads_count = 10}, {.threads = 9}, 90, BIT(SBX_REASON_THREADS)},
         {{.threads_count = 10}, {.threads = 9}, 100, 0},
+        {{.output_bytes = 10}, {.output_bytes = 8}, 90, 0},
+        {{.output_bytes = 10}, {.output_bytes = 9}, 90, BIT(SBX_REASON_OUTPUT)},
+        {{.idle_us = 10}, {.idle_us = 9}, 90, 0}, /* that is how one gets to it */
         {{.threads_count = 10}, {.threads = 10}, 100, BIT(SBX_REASON_THREADS)},
-        {{1, 1, 1, 1, 1},
+        {{1, 1, 1, 1, 1, 1, 1},
          {.elapsed_us = 1, .cpu_us = 1, .memory_bytes = 1, .processes = 1, .threads = 1},
          100,
          BIT(SBX_REASON_WALL) | BIT(SBX_REASON_CPU) | BIT(SBX_REASON_MEMORY) |
@@ -237,7 +262,8 @@ START_TEST(period_stays_within_its_bounds)
             for (size_t b = 0; b < count; b++) {
                 for (size_t n = 0; n < count; n++) {
                     uint64_t limit = values[l];
-                    const struct sbx_limits limits = {limit, limit, limit, limit, limit};
+                    const struct sbx_limits limits = {limit, limit, limit, limit,
+                                                      limit, limit, limit};
                     const struct sbx_sample before = {.cpu_us = values[b],
                                                       .memory_bytes = values[b],
                                                       .memory_bound_bytes = values[b],
@@ -264,7 +290,7 @@ END_TEST
 START_TEST(far_from_every_limit_it_is_the_interval)
 {
     const struct sbx_limits none = {0};
-    const struct sbx_limits wide = {MAX, MAX, MAX, MAX, MAX};
+    const struct sbx_limits wide = {MAX, MAX, MAX, MAX, MAX, MAX, MAX};
     const struct sbx_sample now = {.elapsed_us = OLD_US,
                                    .cpu_us = 5,
                                    .memory_bytes = MIB,

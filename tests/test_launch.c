@@ -233,6 +233,71 @@ START_TEST(standard_descriptors_may_be_closed)
 }
 END_TEST
 
+/* Each where it belongs, also when one is used twice. */
+START_TEST(streams_are_placed)
+{
+    static const char *const argv[] = {"sh", "-c", "cat; echo err >&2", NULL};
+    int in[2];
+    int out[2];
+    char text[64] = "";
+    ck_assert_int_eq(pipe2(in, O_CLOEXEC), 0);
+    ck_assert_int_eq(pipe2(out, O_CLOEXEC), 0);
+    ck_assert_int_eq(write(in[1], "in\n", 3), 3);
+    (void)close(in[1]);
+    struct sbx_launch launch = sbx_kit_launch(argv);
+    launch.stdio[0] = in[0];
+    launch.stdio[1] = out[1];
+    launch.stdio[2] = out[1];
+    sbx_kit_assert_exited(sbx_kit_run(&launch), 0);
+    (void)close(out[1]);
+    ck_assert_int_eq(read(out[0], text, sizeof text - 1), 7);
+    ck_assert_str_eq(text, "in\nerr\n");
+    (void)close(out[0]);
+    (void)close(in[0]);
+}
+END_TEST
+
+/* With them closed, the error pipe would come to lie where they are put. */
+START_TEST(streams_are_placed_beside_the_error_pipe)
+{
+    static const char *const argv[] = {"/no/such/command", NULL};
+    struct sbx_error error;
+    int saved[3];
+    struct sbx_launch launch = sbx_kit_launch(argv);
+    for (int fd = 0; fd < 3; fd++) {
+        saved[fd] = fcntl(fd, F_DUPFD_CLOEXEC, 100);
+        ck_assert_int_ge(saved[fd], 100);
+        launch.stdio[fd] = saved[fd];
+    }
+    for (int fd = 0; fd < 3; fd++) {
+        (void)close(fd);
+    }
+    int status = sbx_kit_fail(&launch, &error);
+    for (int fd = 0; fd < 3; fd++) {
+        (void)dup2(saved[fd], fd);
+        (void)close(saved[fd]);
+    }
+    ck_assert_int_eq(status, 127);
+    ck_assert_int_eq(error.stage, SBX_STAGE_EXEC);
+}
+END_TEST
+
+START_TEST(streams_must_be_open_and_out_of_the_way)
+{
+    static const char *const argv[] = {"true", NULL};
+    for (int which = 0; which < 3; which++) {
+        for (int fd = 1; fd <= 3; fd++) {
+            struct sbx_error error;
+            struct sbx_launch launch = sbx_kit_launch(argv);
+            launch.stdio[which] = fd < 3 ? fd : SCANNED_FDS;
+            ck_assert_int_eq(sbx_kit_fail(&launch, &error), 125);
+            ck_assert_int_eq(error.code, EBADF);
+            ck_assert_ptr_nonnull(strstr(error.message, "standard streams"));
+        }
+    }
+}
+END_TEST
+
 START_TEST(group_is_own_or_inherited)
 {
     char text[REPORT_SIZE];
@@ -446,6 +511,9 @@ int main(int argc, char **argv)
     tcase_add_test(born, descriptors_are_kept);
     tcase_add_test(born, kept_descriptor_must_be_open);
     tcase_add_loop_test(born, standard_descriptors_may_be_closed, 0, 8);
+    tcase_add_test(born, streams_are_placed);
+    tcase_add_test(born, streams_are_placed_beside_the_error_pipe);
+    tcase_add_test(born, streams_must_be_open_and_out_of_the_way);
     tcase_add_test(born, group_is_own_or_inherited);
     tcase_add_test(born, descriptor_limit_is_restored);
     tcase_add_test(born, oom_score_is_not_negative);

@@ -100,6 +100,13 @@ START_TEST(test_defaults)
     ck_assert(!spec->log.verbose);
     ck_assert_ptr_null(spec->log.timeline_path);
     ck_assert_int_eq(spec->log.directory_fd, -1);
+    ck_assert_uint_eq(spec->limits.output_bytes, 0);
+    ck_assert_uint_eq(spec->limits.idle_us, 0);
+    ck_assert_uint_eq(spec->output_keep_bytes, 0);
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_ptr_null(spec->streams[i].path);
+        ck_assert_int_eq(spec->streams[i].directory_fd, -1);
+    }
     for (size_t i = 0; i < SBX_CEILING_COUNT; i++) {
         ck_assert(!spec->ceilings[i].asked);
     }
@@ -124,6 +131,10 @@ static const struct number_row numbers[] = {
     {"memory", "1.1G", FIELD(limits.memory_bytes), 1181116006},
     {"processes", "20", FIELD(limits.processes_count), 20},
     {"threads", "1", FIELD(limits.threads_count), 1},
+    {"output", "1G", FIELD(limits.output_bytes), 1073741824},
+    {"output", "1", FIELD(limits.output_bytes), 1},
+    {"output-keep", "64K", FIELD(output_keep_bytes), 65536},
+    {"idle", "1.5s", FIELD(limits.idle_us), 1500000},
     {"warn", "1", FIELD(warn_percent), 1},
     {"warn", "100", FIELD(warn_percent), 100},
     {"grace", "0", FIELD(grace_us), 0},
@@ -218,6 +229,32 @@ START_TEST(test_words_and_flags)
 }
 END_TEST
 
+START_TEST(test_streams)
+{
+    struct sbx_spec *spec = new_spec();
+    set(spec, "stdin", "null");
+    ck_assert_str_eq(spec->streams[0].path, "/dev/null");
+    ck_assert_int_eq(spec->streams[0].directory_fd, -1);
+    set(spec, "stdin", "./null");
+    ck_assert_str_eq(spec->streams[0].path, "./null");
+    ck_assert_int_gt(spec->streams[0].directory_fd, 2);
+    set(spec, "stdin", "inherit");
+    ck_assert_ptr_null(spec->streams[0].path);
+    ck_assert_int_eq(spec->streams[0].directory_fd, -1);
+    set(spec, "stdout", "a");
+    set(spec, "stdout", "-");
+    ck_assert_str_eq(spec->streams[1].path, "-");
+    ck_assert_int_gt(spec->streams[1].directory_fd, 2);
+    set(spec, "stderr", "null"); /* only standard input knows that word */
+    ck_assert_str_eq(spec->streams[2].path, "null");
+    /* What holds the directory is no descriptor of the caller's. */
+    char number[16];
+    (void)snprintf(number, sizeof number, "%d", spec->streams[2].directory_fd);
+    ck_assert_int_eq(sbx_spec_set(spec, "keep-fd", number, NULL), -EBADF);
+    sbx_spec_free(spec);
+}
+END_TEST
+
 START_TEST(test_ceilings_add_up)
 {
     struct sbx_spec *spec = new_spec();
@@ -271,6 +308,16 @@ static const struct bad_row bad[] = {
     {"processes", "unlimited", -EINVAL, "is not a number"},
     {"threads", "0", -ERANGE, "above 0"},
     {"threads", "0x10", -EINVAL, "'0x10' is not a number"},
+    {"output", "0", -ERANGE, "above 0"},
+    {"output", "1g", -EINVAL, "'1g' is not a size"},
+    {"output-keep", "0", -ERANGE, "above 0"},
+    {"output-keep", "all", -EINVAL, "'all' is not a size"},
+    {"idle", "0", -ERANGE, "above 0"},
+    {"idle", "5x", -EINVAL, "'5x' is not a duration"},
+    {"stdin", "", -EINVAL, "'' is not a path (accepted: a path, null, inherit)"},
+    {"stdin", NULL, -EINVAL, "needs a value (FILE|null|inherit)"},
+    {"stdout", "", -EINVAL, "'' is not a path (accepted: a path)"},
+    {"stderr", "", -EINVAL, "'' is not a path (accepted: a path)"},
     {"warn", "0", -ERANGE, "1 to 100"},
     {"warn", "101", -ERANGE, "1 to 100"},
     {"warn", "90%", -EINVAL, "'90%' is not a number"},
@@ -716,6 +763,7 @@ int main(void)
     tcase_add_loop_test(good, test_number, 0, LENGTH(numbers));
     tcase_add_test(good, test_last_one_wins);
     tcase_add_test(good, test_words_and_flags);
+    tcase_add_test(good, test_streams);
     tcase_add_test(good, test_ceilings_add_up);
     TCase *wrong = sbx_fixture_case(suite, "bad", 20);
     tcase_add_loop_test(wrong, test_bad, 0, LENGTH(bad));

@@ -219,6 +219,8 @@ static const struct {
      "memory limit 1.0 TiB, observed 1.5 TiB"},
     {SBX_REASON_MEMORY, INT64_MAX, UINT64_MAX - 1,
      "memory limit 8.0 EiB, observed 16.0 EiB"},
+    {SBX_REASON_OUTPUT, 1048576, 2097152, "output limit 1.0 MiB, observed 2.0 MiB"},
+    {SBX_REASON_IDLE, 300000, 301000, "idle limit 300ms, observed 301ms"},
     {SBX_REASON_THREADS, 1, INT64_MAX, "threads limit 1, observed 9223372036854775807"},
 };
 

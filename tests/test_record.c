@@ -136,7 +136,8 @@ START_TEST(test_names)
     ck_assert_str_eq(sbx_outcome_name((enum sbx_outcome)99), "lost");
     static const char *const reasons[] = {
         "none",    "wall",    "cpu",          "memory",     "processes",
-        "threads", "ceiling", "unmeasurable", "guard-lost", "caller-lost"};
+        "threads", "ceiling", "unmeasurable", "guard-lost", "caller-lost",
+        "output",  "idle",    "output-closed"};
     for (int i = 0; i < (int)LENGTH(reasons); i++) {
         ck_assert_str_eq(sbx_reason_name((enum sbx_reason)i), reasons[i]);
     }
@@ -156,6 +157,8 @@ static const struct {
     {SBX_REASON_CEILING, "nofile", "count"}, {SBX_REASON_CEILING, NULL, NULL},
     {SBX_REASON_NONE, NULL, NULL},           {SBX_REASON_UNMEASURABLE, NULL, NULL},
     {SBX_REASON_GUARD_LOST, NULL, NULL},     {SBX_REASON_CALLER_LOST, NULL, NULL},
+    {SBX_REASON_OUTPUT, NULL, "bytes"},      {SBX_REASON_IDLE, NULL, "us"},
+    {SBX_REASON_OUTPUT_CLOSED, NULL, NULL},
 };
 
 START_TEST(test_units)

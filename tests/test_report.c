@@ -65,13 +65,14 @@ static const struct {
      "'memory_peak_bytes':6442450944,'memory_peak_at_us':100,'memory_method':'pss',"
      "'memory_anon_peak_bytes':4096,'swap_peak_bytes':0,"
      "'process_memory_peak_bytes':8192,'processes_peak':2,'processes_total':5,"
-     "'processes_method':'sampled','threads_peak':7},"
+     "'processes_method':'sampled','threads_peak':7,'output_bytes':1000},"
+     "'output_truncated':false,"
      "'termination':{'escalated':true,'killed_count':1,"
      "'strays':[{'pid':4800,'name':'sleep'}],'strays_count':1,'survivors':[],"
      "'survivors_count':0,'duration_us':150,'proof':'no-children'},"
      "'outcome':'exited','exit_code':3,"
      "'limits':{'wall_us':2000000,'cpu_us':3000000,'memory_bytes':209715200,"
-     "'processes':20,'threads':40},"
+     "'processes':20,'threads':40,'output_bytes':1048576,'idle_us':5000000},"
      "'ceilings':{'nofile':{'soft':64,'hard':128},'core':{'soft':0},'as':{}},"
      "'warnings':['memory is at 93 % of its limit'],'warnings_count':1}"},
     {"signaled", "{" STARTED SAMPLED WALL BY_ITSELF
@@ -99,6 +100,23 @@ static const struct {
                                                 "value':104857600}},"
                                                 "'limits':{'memory_bytes':209715200},'"
                                                 "ceilings':{}," QUIET "}"},
+    {"output",
+     "{" STARTED SAMPLED BY_ITSELF "'usage':{'wall_us':1876000,'output_bytes':1048600},"
+     "'outcome':'breach','signal':'SIGTERM','core_dumped':false,"
+     "'output_truncated':true,"
+     "'breach':{'reason':'output','limit':1048576,'observed':1048600,"
+     "'unit':'bytes','at_us':2001000},"
+     "'limits':{'output_bytes':1048576},'ceilings':{}," QUIET "}"},
+    {"idle", "{" STARTED SAMPLED BY_ITSELF
+             "'usage':{'wall_us':1876000,'output_bytes':0},'outcome':'breach',"
+             "'output_truncated':false,"
+             "'breach':{'reason':'idle','limit':5000000,'observed':5001200,"
+             "'unit':'us','at_us':2001000},"
+             "'limits':{'idle_us':5000000},'ceilings':{}," QUIET "}"},
+    {"output-closed",
+     "{" STARTED SAMPLED WALL BY_ITSELF "'outcome':'breach','output_truncated':true,"
+     "'breach':{'reason':'output-closed','at_us':2001000},"
+     "'limits':{},'ceilings':{}," QUIET "}"},
     {"ceiling", "{" STARTED SAMPLED WALL BY_ITSELF
                 "'outcome':'breach','signal':'SIGXCPU','core_dumped':false,"
                 "'breach':{'reason':'ceiling','name':'cpu','limit':1000000,"

@@ -10,6 +10,7 @@
 #include "tests/fixture.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -107,6 +108,52 @@ START_TEST(another_process_can_end_it)
 }
 END_TEST
 
+struct keeper {
+    int kept[4];
+    int lost[2];
+    int say;
+};
+
+static void keep_only(void *context)
+{
+    const struct keeper *keeper = context;
+    char verdict = 'y';
+    sbx_servant_keep_only(keeper->kept, 4);
+    for (size_t i = 0; i < 4; i++) {
+        verdict =
+            keeper->kept[i] < 0 || fcntl(keeper->kept[i], F_GETFD) >= 0 ? verdict : 'k';
+    }
+    for (size_t i = 0; i < 2; i++) {
+        verdict = fcntl(keeper->lost[i], F_GETFD) < 0 ? verdict : 'l';
+    }
+    (void)sbx_fd_write_all(keeper->say, &verdict, 1);
+}
+
+START_TEST(it_keeps_what_it_names_and_nothing_else)
+{
+    int ends[2];
+    int others[4];
+    char verdict = 0;
+    ck_assert_int_eq(pipe(ends), 0);
+    ck_assert_int_eq(pipe(others), 0);
+    ck_assert_int_eq(pipe(others + 2), 0);
+    /* Neighbours, out of order, twice, and one that is none. */
+    struct keeper keeper = {.kept = {others[2], ends[1], -1, ends[1]},
+                            .lost = {others[0], others[3]},
+                            .say = ends[1]};
+    struct sbx_servant servant = start(keep_only, &keeper);
+    ck_assert_int_eq(read(ends[0], &verdict, 1), 1);
+    ck_assert_int_eq(verdict, 'y');
+    ck_assert(sbx_servant_wait(&servant, sbx_clock_us() + LONG_US));
+    sbx_servant_done(&servant);
+    for (size_t i = 0; i < 4; i++) {
+        (void)close(others[i]);
+    }
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
+END_TEST
+
 START_TEST(none_is_no_burden)
 {
     struct sbx_servant none = SBX_NO_SERVANT;
@@ -124,6 +171,7 @@ int main(void)
     tcase_add_test(all, it_serves_and_its_end_is_seen);
     tcase_add_test(all, a_hung_one_is_waited_for_with_a_bound_and_ended);
     tcase_add_test(all, another_process_can_end_it);
+    tcase_add_test(all, it_keeps_what_it_names_and_nothing_else);
     tcase_add_test(all, none_is_no_burden);
     return sbx_fixture_run(suite);
 }

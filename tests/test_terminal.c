@@ -345,6 +345,36 @@ START_TEST(a_tty_stays_a_tty)
 }
 END_TEST
 
+/* Only the stream that is redirected is another; and what is captured comes to the
+ * screen, also of one whose background processes may not write there. */
+START_TEST(other_streams_stay_a_tty)
+{
+    static const struct {
+        const char *command[8];
+        const char *seen;
+    } rows[] = {
+        {{"@@", "--stderr", "/dev/null", "--", "@tty_probe", "--read", NULL},
+         "tty 110 33x77 front\n"},
+        {{"@@", "--stdin", "null", "--", "@tty_probe", "--tty", NULL}, "tty 011 "},
+        {{"@@", "--output", "1M", "--", "@tty_probe", "--read", NULL},
+         "tty 100 33x77 front\n"},
+    };
+    struct termios modes;
+    open_terminal();
+    ck_assert_int_eq(tcgetattr(shell.slave, &modes), 0);
+    modes.c_lflag |= TOSTOP;
+    ck_assert_int_eq(tcsetattr(shell.slave, TCSANOW, &modes), 0);
+    pid_t job = start_job(FRONT, rows[_i].command);
+    expect(rows[_i].seen);
+    type("hello\n");
+    expect("line hello\n");
+    type("exit 7\n");
+    await_exit(job, 7);
+    expect_report("exited", NULL);
+    close_terminal();
+}
+END_TEST
+
 static const char *const probe[] = {"@@", "--", "@tty_probe", "--read", NULL};
 
 static const struct key_row {
@@ -976,6 +1006,7 @@ int main(void)
     shell.slave = -1;
     TCase *front = sbx_fixture_case(suite, "foreground", 120);
     tcase_add_test(front, a_tty_stays_a_tty);
+    tcase_add_loop_test(front, other_streams_stay_a_tty, 0, 3);
     tcase_add_loop_test(front, a_key_reaches_the_command_once_and_is_its_own_matter, 0,
                         KEY_COUNT);
     tcase_add_loop_test(front, a_key_ends_the_command_by_its_own_default, 0, KEY_COUNT);

@@ -45,7 +45,11 @@ static const struct {
      300 * MIB,
      "wall 10.00s, cpu 4.50s, memory 200.0 MiB (peak 300.0 MiB), processes 5, threads "
      "9\n"},
-    {{60000000, 30000000, 1024 * MIB, 20, 40},
+    {{.wall_us = 60000000,
+      .cpu_us = 30000000,
+      .memory_bytes = 1024 * MIB,
+      .processes_count = 20,
+      .threads_count = 40},
      {90000000, 99999999, 2 * MIB, true, 5, 9},
      0,
      0,
@@ -380,11 +384,25 @@ START_TEST(test_nobody_reads_stderr)
 }
 END_TEST
 
+START_TEST(test_line_tells_captured_output)
+{
+    struct sbx_spec spec = {.limits = {.output_bytes = 10 * MIB}};
+    struct sbx_record record;
+    char text[SBX_USAGE_LINE_SIZE];
+    sbx_record_init(&record);
+    record.current.launched_us = 99000000;
+    record.usage.output_bytes = 2 * MIB;
+    (void)sbx_usage_line(&spec, &record, 100000000, text);
+    ck_assert_str_eq(text, "sbx-watch: usage: wall 1.00s, output 2.0 MiB of 10.0 MiB\n");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("usr1");
     TCase *line = sbx_fixture_case(suite, "line", 30);
     tcase_add_loop_test(line, test_line, 0, (int)LENGTH(lines));
+    tcase_add_test(line, test_line_tells_captured_output);
     tcase_add_test(line, test_longest_line);
     TCase *sink = sbx_fixture_case(suite, "sink", 30);
     tcase_add_loop_test(sink, test_full_and_empty, 0, 2);
