@@ -149,7 +149,8 @@ int sbx_front_run(bool die_with_parent,
                   int (*guard)(const struct sbx_guard_bonds *bonds, void *context),
                   void *context, int *ret_status, struct sbx_error *err)
 {
-    struct sbx_guard_bonds bonds = {.caller_pidfd = -1, .front_socket = -1};
+    struct sbx_guard_bonds bonds = {
+        .caller_pidfd = -1, .front_socket = -1, .control_socket = -1};
     int r = die_with_parent ? bind_to_caller(&bonds, err) : 0;
     SBX_AUTO_CLOSE int caller = bonds.caller_pidfd;
     if (r < 0) {

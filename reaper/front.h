@@ -17,6 +17,10 @@ struct sbx_guard_bonds {
      * end closes it. A signal sent on would be lost in one of the same number that is
      * pending already: one to the whole group reaches both. -1: there is no front. */
     int front_socket;
+    /* To a caller that has started the run through the library, which sends
+     * SBX_MESSAGE_CANCEL and SBX_MESSAGE_PASS, and is lost when it closes it. Borrowed:
+     * the result goes there too. -1: none. */
+    int control_socket;
 };
 
 /* Runs `guard` in this process when it has no children, else in a child below this

@@ -36,7 +36,7 @@
 /* How long a sample that is asked for may take; then the last one has to do. */
 #define USAGE_ANSWER_US 500000U
 
-enum { POLL_SIGNALS, POLL_SOCKET, POLL_CALLER, POLL_FRONT, POLL_COUNT };
+enum { POLL_SIGNALS, POLL_SOCKET, POLL_CALLER, POLL_FRONT, POLL_CONTROL, POLL_COUNT };
 
 struct guard {
     struct sbx_pair *pair;
@@ -283,6 +283,23 @@ static void take_from_front(struct guard *guard)
     }
 }
 
+static void take_orders(struct guard *guard)
+{
+    struct sbx_pair_message message;
+    int r;
+    while ((r = sbx_pair_receive(guard->bonds.control_socket, &message)) == 1) {
+        if (message.kind == SBX_MESSAGE_CANCEL) {
+            sbx_pair_send(guard->socket, SBX_MESSAGE_CANCEL, message.value);
+        } else if (message.kind == SBX_MESSAGE_PASS) {
+            sbx_pair_send(guard->socket, SBX_MESSAGE_PASS, message.value);
+        }
+    }
+    if (r < 0) {
+        guard->bonds.control_socket = -1; /* not ours to close */
+        sbx_pair_send(guard->socket, SBX_MESSAGE_CALLER_LOST, 0);
+    }
+}
+
 /* A monitor that cannot be continued at all (a tracer holds it). */
 static void replace_if_overdue(struct guard *guard)
 {
@@ -326,6 +343,19 @@ static void look_after_late_ones(struct guard *guard)
     look_after(guard, proc_fd, guard->reader.pid, now - due);
 }
 
+/* Milliseconds until the guard has something to do, at most. */
+static int next_look_ms(struct guard *guard)
+{
+    uint64_t bound_us = guard->monitor_stopped ? MONITOR_STOPPED_US : STARVED_US;
+    if (guard->hooks->progress != NULL) {
+        uint64_t due = guard->hooks->progress(guard->hooks->context);
+        uint64_t now = sbx_clock_us();
+        uint64_t wait_us = due > now ? due - now : 0;
+        bound_us = wait_us < bound_us ? wait_us + 999 : bound_us;
+    }
+    return (int)(bound_us / 1000U);
+}
+
 static void watch(struct guard *guard)
 {
     while (!guard->monitor_ended && !guard->finished) {
@@ -334,10 +364,9 @@ static void watch(struct guard *guard)
             [POLL_SOCKET] = {.fd = guard->socket, .events = POLLIN},
             [POLL_CALLER] = {.fd = guard->bonds.caller_pidfd, .events = POLLIN},
             [POLL_FRONT] = {.fd = guard->bonds.front_socket, .events = POLLIN},
+            [POLL_CONTROL] = {.fd = guard->bonds.control_socket, .events = POLLIN},
         };
-        int bound = guard->monitor_stopped ? (int)(MONITOR_STOPPED_US / 1000U)
-                                           : (int)(STARVED_US / 1000U);
-        if (poll(fds, POLL_COUNT, bound) < 0 && errno != EINTR) {
+        if (poll(fds, POLL_COUNT, next_look_ms(guard)) < 0 && errno != EINTR) {
             (void)sbx_child_signal(guard->monitor,
                                    SIGKILL); /* blind: let the tree fall to us */
         }
@@ -349,6 +378,9 @@ static void watch(struct guard *guard)
         }
         if (fds[POLL_FRONT].revents != 0) {
             take_from_front(guard);
+        }
+        if (fds[POLL_CONTROL].revents != 0) {
+            take_orders(guard);
         }
         if ((fds[POLL_SOCKET].revents & (POLLHUP | POLLERR)) != 0 && !guard->finished) {
             /* Its end of the socket is closed, so it is dying: wait for that alone. */
@@ -549,8 +581,7 @@ static void note_ignored(sigset_t *ignored)
     }
 }
 
-int sbx_guard_run(struct sbx_pair *pair, const struct sbx_guard_hooks *hooks,
-                  bool die_with_parent)
+static struct guard begin(struct sbx_pair *pair, const struct sbx_guard_hooks *hooks)
 {
     struct guard guard = {.pair = pair,
                           .hooks = hooks,
@@ -569,7 +600,13 @@ int sbx_guard_run(struct sbx_pair *pair, const struct sbx_guard_hooks *hooks,
     /* Ignored SIGCHLD (an odd launcher) would make every wait fail with ECHILD. */
     struct sigaction standard = {.sa_handler = SIG_DFL};
     (void)sigaction(SIGCHLD, &standard, NULL);
+    return guard;
+}
 
+int sbx_guard_run(struct sbx_pair *pair, const struct sbx_guard_hooks *hooks,
+                  bool die_with_parent)
+{
+    struct guard guard = begin(pair, hooks);
     struct sbx_error error = {0};
     int status = 0;
     int r = sbx_front_run(die_with_parent, guard_main, &guard, &status, &error);
@@ -579,4 +616,12 @@ int sbx_guard_run(struct sbx_pair *pair, const struct sbx_guard_hooks *hooks,
         status = hooks->status(hooks->context);
     }
     return status;
+}
+
+int sbx_guard_run_bound(struct sbx_pair *pair, const struct sbx_guard_hooks *hooks,
+                        const struct sbx_guard_bonds *bonds)
+{
+    struct guard guard = begin(pair, hooks);
+    (void)setpgid(0, 0);
+    return guard_main(bonds, &guard);
 }

@@ -18,6 +18,7 @@
 #ifndef SBX_REAPER_GUARD_H
 #define SBX_REAPER_GUARD_H
 
+#include "reaper/front.h"
 #include "reaper/terminal.h"
 
 #include <sbx/sbx.h>
@@ -104,6 +105,9 @@ struct sbx_guard_hooks {
     void (*publish)(void *context);
     /* The exit status that goes with the published result. */
     int (*status)(void *context);
+    /* In the guard, now and then while the run goes on: tells a caller how it goes. Never
+     * blocks. Returns when it wants to be called next (CLOCK_MONOTONIC). May be NULL. */
+    uint64_t (*progress)(void *context);
     /* The monitor could not even be started. */
     void (*failed)(const struct sbx_error *err, void *context);
     /* The command gets a session of its own: no terminal is handed over, and ^C there is
@@ -124,6 +128,13 @@ struct sbx_guard_hooks {
  * to have ended, and the caller is about to exit with that status. */
 int sbx_guard_run(struct sbx_pair *pair, const struct sbx_guard_hooks *hooks,
                   bool die_with_parent);
+
+/* The same for a process that was started to be the guard of one run, and is bound by
+ * that: no front, and no terminal, which stays the caller's. It leaves the caller's
+ * process group, so that what the terminal sends there is the caller's to decide about.
+ * Takes bonds->caller_pidfd. */
+int sbx_guard_run_bound(struct sbx_pair *pair, const struct sbx_guard_hooks *hooks,
+                        const struct sbx_guard_bonds *bonds);
 
 /* Who publishes: true for one of the two, once. Publishing says that it is done. */
 bool sbx_pair_claim(struct sbx_pair *pair);
