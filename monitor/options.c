@@ -236,5 +236,16 @@ int sbx_spec_set(struct sbx_spec *spec, const char *name, const char *value,
                              "option --%s: needs a value (%s)", option->name,
                              option->value);
     }
-    return rules[index].set(spec, &rules[index], value, err);
+    struct sbx_setting *setting = sbx_setting_new(option->name, value);
+    if (setting == NULL) {
+        return sbx_error_set(err, ENOMEM, SBX_STAGE_OPTIONS, "option --%s: no memory",
+                             option->name);
+    }
+    int result = rules[index].set(spec, &rules[index], value, err);
+    if (result < 0) {
+        sbx_setting_free(setting);
+    } else {
+        sbx_settings_add(&spec->settings, setting);
+    }
+    return result;
 }

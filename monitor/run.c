@@ -3,10 +3,12 @@
  * publishing. What guard and monitor share lies in one anonymous mapping, so that nothing
  * has to be copied between them and nothing is lost with either.
  */
+#include "monitor/run.h"
 #include "monitor/detach.h"
 #include "monitor/logger.h"
 #include "monitor/record.h"
 #include "monitor/report.h"
+#include "monitor/serve.h"
 #include "monitor/spec.h"
 #include "monitor/usage.h"
 #include "monitor/watch.h"
@@ -43,6 +45,7 @@ struct run {
     struct sbx_detach detach;
     struct sbx_capture capture; /* of this process */
     struct sbx_logger logger;
+    struct sbx_service *service; /* NULL: none but the calling process wants to know */
 };
 
 /* --- publishing --- */
@@ -85,18 +88,7 @@ static int publish_text(const struct sbx_spec *spec, struct shared *shared,
 
 static int publish_record(const struct run *run, struct sbx_error *err)
 {
-    say(run->spec, &run->shared->record, &run->logger);
     return sbx_report_wanted(run->spec) ? publish_text(run->spec, run->shared, err) : 0;
-}
-
-static void publish(void *context)
-{
-    struct run *run = context;
-    struct shared *shared = run->shared;
-    struct sbx_error error = {0};
-    if (publish_record(run, &error) < 0) {
-        shared->publish_error = error;
-    }
 }
 
 static int status(void *context)
@@ -106,6 +98,32 @@ static int status(void *context)
         return SBX_STATUS_FAILED;
     }
     return sbx_report_status(run->spec, &run->shared->record);
+}
+
+/* The report that the caller gets is JSON, whatever was asked for elsewhere. */
+static void finish_service(struct run *run)
+{
+    struct shared *shared = run->shared;
+    ssize_t length =
+        sbx_report_format(run->spec, &shared->record, shared->text, SBX_REPORT_SIZE);
+    sbx_service_finish(run->service, &shared->record, status(run), &shared->publish_error,
+                       shared->text, length > 0 ? (size_t)length : 0);
+}
+
+static void publish(void *context)
+{
+    struct run *run = context;
+    struct shared *shared = run->shared;
+    struct sbx_error error = {0};
+    if (run->service == NULL) {
+        say(run->spec, &shared->record, &run->logger);
+    }
+    if (publish_record(run, &error) < 0) {
+        shared->publish_error = error;
+    }
+    if (run->service != NULL) {
+        finish_service(run);
+    }
 }
 
 /* --- servants: processes for what may block --- */
@@ -188,6 +206,12 @@ static void failed(const struct sbx_error *err, void *context)
     sbx_logger_finish(&run->logger, &run->shared->record);
 }
 
+static uint64_t progress(void *context)
+{
+    struct run *run = context;
+    return sbx_service_progress(run->service, &run->shared->record);
+}
+
 /* --- entry --- */
 
 /* 128 random bits; when those cannot be had, pid and time make it unique on this host. */
@@ -211,7 +235,7 @@ static void start_record(struct sbx_record *record)
     record->started_real_us = sbx_clock_real_us();
 }
 
-static int check(const struct sbx_spec *spec, struct sbx_error *err)
+int sbx_run_check(const struct sbx_spec *spec, struct sbx_error *err)
 {
     if (spec->argv == NULL) {
         return sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS, "no command was given");
@@ -266,6 +290,9 @@ static int refuse(struct run *run, const struct sbx_error *failure, struct sbx_e
         }
         return -failure->code;
     }
+    if (run->service == NULL) {
+        say(run->spec, &run->shared->record, &run->logger);
+    }
     return publish_record(run, err);
 }
 
@@ -283,6 +310,24 @@ static int leave(struct run *run, int result, const struct sbx_error *failure,
     return result;
 }
 
+static struct sbx_guard_hooks hooks_of(struct run *run)
+{
+    return (struct sbx_guard_hooks){.open = open_servants,
+                                    .close = close_servants,
+                                    .monitor = monitor,
+                                    .reader = reader,
+                                    .lost = lost,
+                                    .publish = publish,
+                                    .status = status,
+                                    .failed = failed,
+                                    .progress = run->service != NULL ? progress : NULL,
+                                    .no_terminal = run->service != NULL ||
+                                                   run->spec->start.new_session,
+                                    .started = started,
+                                    .usage = run->service != NULL ? NULL : usage,
+                                    .context = run};
+}
+
 int sbx_run_in_place(const struct sbx_spec *spec, int *ret_status, struct sbx_error *err)
 {
     struct shared *shared = map_shared();
@@ -294,7 +339,7 @@ int sbx_run_in_place(const struct sbx_spec *spec, int *ret_status, struct sbx_er
     struct run run = {.spec = spec, .shared = shared, .detach = {.pipe = -1}};
     sbx_capture_init(&run.capture, spec, &shared->capture);
     struct sbx_error failure = {0};
-    int r = check(spec, &failure);
+    int r = sbx_run_check(spec, &failure);
     int opened = open_logger(&run, r < 0, r < 0 ? NULL : &failure);
     if (r < 0 || opened < 0) {
         *ret_status = SBX_STATUS_FAILED;
@@ -312,18 +357,7 @@ int sbx_run_in_place(const struct sbx_spec *spec, int *ret_status, struct sbx_er
             return r;
         }
     }
-    struct sbx_guard_hooks hooks = {.open = open_servants,
-                                    .close = close_servants,
-                                    .monitor = monitor,
-                                    .reader = reader,
-                                    .lost = lost,
-                                    .publish = publish,
-                                    .status = status,
-                                    .failed = failed,
-                                    .no_terminal = spec->start.new_session,
-                                    .started = started,
-                                    .usage = usage,
-                                    .context = &run};
+    struct sbx_guard_hooks hooks = hooks_of(&run);
     *ret_status = sbx_guard_run(&shared->pair, &hooks, spec->die_with_parent);
     sbx_logger_close(&run.logger); /* a front's own */
     sbx_detach_tell_end(&run.detach, *ret_status);
@@ -336,6 +370,50 @@ int sbx_run_in_place(const struct sbx_spec *spec, int *ret_status, struct sbx_er
         *err = failure;
     }
     return -failure.code;
+}
+
+static void serve_without_memory(const struct sbx_service *service)
+{
+    static struct sbx_record record; /* too large for a stack that may be small */
+    struct sbx_error error = {0};
+    sbx_record_init(&record);
+    (void)sbx_error_set(&error, ENOMEM, SBX_STAGE_LAUNCH, "no memory for a run");
+    fail(&record, &error);
+    sbx_service_finish(service, &record, SBX_STATUS_FAILED, &error, "", 0);
+}
+
+void sbx_run_served(const struct sbx_spec *spec, const struct sbx_error *failure,
+                    struct sbx_service *service)
+{
+    struct shared *shared = map_shared();
+    if (shared == NULL) {
+        serve_without_memory(service);
+        return;
+    }
+    start_record(&shared->record);
+    struct run run = {
+        .spec = spec, .shared = shared, .detach = {.pipe = -1}, .service = service};
+    sbx_capture_init(&run.capture, spec, &shared->capture);
+    struct sbx_guard_hooks hooks = hooks_of(&run);
+    struct sbx_error error = {0};
+    if (failure == NULL && sbx_run_check(spec, &error) < 0) {
+        failure = &error;
+    }
+    int opened = open_logger(&run, failure != NULL, failure != NULL ? NULL : &error);
+    if (failure == NULL && opened < 0) {
+        failure = &error;
+    }
+    if (failure == NULL) {
+        const struct sbx_guard_bonds bonds = {.caller_pidfd = service->caller_pidfd,
+                                              .front_socket = -1,
+                                              .control_socket = service->socket};
+        (void)sbx_guard_run_bound(&shared->pair, &hooks, &bonds);
+    } else {
+        (void)refuse(&run, failure, &shared->publish_error);
+        finish_service(&run);
+    }
+    sbx_logger_close(&run.logger);
+    (void)munmap(shared, sizeof *shared);
 }
 
 int sbx_report_failure(const struct sbx_spec *spec, const struct sbx_error *failure,

@@ -10,11 +10,15 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define PROGRESS_MIN_US 1000U
+#define PATH_SHOWN 256
 
 struct sbx_spec *sbx_spec_new(void)
 {
@@ -52,6 +56,8 @@ void sbx_spec_free(struct sbx_spec *spec)
     }
     free_command(spec->argv);
     free(spec->report_path);
+    free(spec->monitor_path);
+    sbx_settings_done(&spec->settings);
     sbx_fd_drop(&spec->report_directory_fd);
     sbx_environment_done(&spec->environment);
     free(spec->start.directory);
@@ -98,6 +104,39 @@ int sbx_spec_set_command(struct sbx_spec *spec, const char *const argv[],
     }
     free_command(spec->argv);
     spec->argv = copy;
+    return 0;
+}
+
+int sbx_spec_set_progress(struct sbx_spec *spec, uint64_t interval_us,
+                          struct sbx_error *err)
+{
+    if (interval_us > INT64_MAX || (interval_us != 0 && interval_us < PROGRESS_MIN_US)) {
+        return sbx_error_set(err, ERANGE, SBX_STAGE_OPTIONS,
+                             "progress interval: %llu us is out of range (accepted: at "
+                             "least %u us, or 0 for none)",
+                             (unsigned long long)interval_us, PROGRESS_MIN_US);
+    }
+    spec->progress_us = interval_us;
+    return 0;
+}
+
+int sbx_spec_set_monitor(struct sbx_spec *spec, const char *path, struct sbx_error *err)
+{
+    char *copy = NULL;
+    if (path != NULL && path[0] != '/') {
+        char shown[PATH_SHOWN];
+        (void)sbx_text_escape(shown, sizeof shown, path, strlen(path));
+        return sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS,
+                             "sbx-monitor: '%s' is not an absolute path", shown);
+    }
+    if (path != NULL) {
+        copy = strdup(path);
+        if (copy == NULL) {
+            return sbx_error_set(err, ENOMEM, SBX_STAGE_OPTIONS, "no memory for a path");
+        }
+    }
+    free(spec->monitor_path);
+    spec->monitor_path = copy;
     return 0;
 }
 

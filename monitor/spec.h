@@ -9,6 +9,7 @@
 #include "monitor/log.h"
 #include "monitor/record.h"
 #include "monitor/render.h"
+#include "monitor/setting.h"
 #include "reaper/ceiling.h"
 #include "reaper/launch.h"
 
@@ -61,6 +62,10 @@ struct sbx_spec {
 
     bool preserve_status;
     int breach_status; /* default 124; 1 to 255 */
+
+    uint64_t progress_us;         /* 0: no progress samples */
+    char *monitor_path;           /* owned; NULL: as installed */
+    struct sbx_settings settings; /* what was set by name, in order */
 };
 
 #endif

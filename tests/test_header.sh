@@ -19,10 +19,18 @@ int main(void)
     size_t count = 0;
     const struct sbx_option *options = sbx_options(&count);
     struct sbx_spec *spec = sbx_spec_new();
+    struct sbx_run *run = NULL;
+    struct sbx_progress progress;
     error.code = options == NULL ? 0 : (int)options[0].letter;
     if (sbx_spec_set(spec, "wall", "5s", &error) < 0) {
         error.stage = SBX_STAGE_OPTIONS;
     }
+    if (sbx_run_start(spec, &run, &error) == 0 && sbx_run_next(run, &progress) == SBX_RUN_PROGRESS) {
+        (void)sbx_run_cancel(run);
+        error.code += (int)progress.threads + (sbx_run_result(run) != NULL);
+    }
+    sbx_run_free(run);
+    error.code += sbx_run(spec, &run, &error);
     sbx_spec_free(spec);
     return error.message[0] + SBX_STATUS_BREACH + (sbx_version() == NULL);
 }

@@ -6,8 +6,14 @@
  * --help` lists, and runs it:
  *
  *     struct sbx_error error;
+ *     struct sbx_run *run = NULL;
  *     struct sbx_spec *spec = sbx_spec_new();
- *     if (spec == NULL || sbx_spec_set(spec, "wall", "5s", &error) < 0 || ...)
+ *     if (spec == NULL || sbx_spec_set(spec, "wall", "5s", &error) < 0 ||
+ *         sbx_spec_set_command(spec, argv, &error) < 0 ||
+ *         sbx_run(spec, &run, &error) < 0) ...
+ *     puts(sbx_run_result(run)->report);
+ *
+ * or starts it (sbx_run_start) and goes on with its own work. See sbx(3).
  *
  * Conventions: functions return 0 or a negative errno value and describe the failure in
  * `err`, which may be NULL. Results (`ret_`) are untouched on failure. Arguments are
@@ -17,6 +23,7 @@
 #define SBX_SBX_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #if defined(__GNUC__)
 #define SBX_PUBLIC __attribute__((visibility("default")))
@@ -89,6 +96,129 @@ SBX_PUBLIC int sbx_spec_set(struct sbx_spec *spec, const char *name, const char 
  */
 SBX_PUBLIC int sbx_spec_set_command(struct sbx_spec *spec, const char *const argv[],
                                     struct sbx_error *err);
+
+/* For the runs of a program that goes on meanwhile (sbx_run_start): progress samples are
+ * wanted that far apart, in microseconds, at least 1000; 0, the default: none. There is
+ * no more than one for each time that the run was measured (option "interval"). -ERANGE.
+ */
+SBX_PUBLIC int sbx_spec_set_progress(struct sbx_spec *spec, uint64_t interval_us,
+                                     struct sbx_error *err);
+
+/* Where the program sbx-monitor is, an absolute path, copied; NULL: where it was
+ * installed, or the environment variable SBX_MONITOR says (which a setuid program does
+ * not look at). -EINVAL, -ENOMEM. */
+SBX_PUBLIC int sbx_spec_set_monitor(struct sbx_spec *spec, const char *path,
+                                    struct sbx_error *err);
+
+/*
+ * --- a run beside other work ---
+ *
+ * The run lives in processes of its own. Those are no children of the caller, and the
+ * caller's signal handlers, mask, child subreaper flag and children stay as they are,
+ * also when it has threads; the one exception is told at sbx_run_free. The run is bound
+ * to the process that has started it: when that ends, however it does, the run is ended
+ * too (reason caller-lost).
+ *
+ * One thread at a time may use a run, but for sbx_run_cancel and sbx_run_signal, which
+ * may be called beside anything but sbx_run_free.
+ */
+struct sbx_run;
+
+/* What sbx_run_next has found. */
+enum sbx_run_event {
+    SBX_RUN_NOTHING = 0, /* nothing now: poll sbx_run_fd */
+    SBX_RUN_PROGRESS,    /* a progress sample */
+    SBX_RUN_FINISHED     /* the result is there; from now on always this */
+};
+
+/* What the tree was like when it was last measured. UINT64_MAX: not known. */
+struct sbx_progress {
+    uint64_t elapsed_us;   /* since the launch */
+    uint64_t cpu_us;       /* of the whole tree so far, ended members included */
+    uint64_t memory_bytes; /* an upper bound, as long as that is far from the limit */
+    uint64_t processes;
+    uint64_t threads;
+};
+
+/* How a run has ended. Owned by the run; later versions may have more members. */
+struct sbx_result {
+    const char *outcome; /* as in the report: "exited", "breach", "launch-failed" ... */
+    int status;          /* the exit status that sbx-watch would have */
+    int exit_code;       /* of the command; -1: none or not known */
+    int signal;          /* that ended the command; 0: none */
+    const char *reason;  /* of the breach, as in the report: "wall" ...; NULL: none */
+    const char *report;  /* JSON, one line with its line feed; NULL: there is none */
+    size_t report_length;
+    struct sbx_error error; /* what of ours has failed; code 0: nothing */
+};
+
+/*
+ * Starts a run and returns without waiting for the command, which has the caller's
+ * environment, working directory, umask, limits and standard streams as they are now;
+ * of other descriptors it gets those of option "keep-fd" alone. It never gets the
+ * terminal: in the background, it cannot read from it.
+ *
+ * What was asked for is borrowed for the call. An error here means that nothing ran, and
+ * no report was written: the specification makes no sense (-EINVAL), sbx-monitor cannot
+ * be executed (-ENOENT, -EACCES ...), descriptors, processes or memory are short. What
+ * fails later, such as the command's own execution, is a result: outcome
+ * "launch-failed", with `error`.
+ */
+SBX_PUBLIC int sbx_run_start(const struct sbx_spec *spec, struct sbx_run **ret_run,
+                             struct sbx_error *err);
+
+/* A descriptor to poll for input. It stays the run's and never changes; once the run has
+ * finished it is readable for ever. */
+SBX_PUBLIC int sbx_run_fd(const struct sbx_run *run);
+
+/* Takes the next event; never waits. *ret_progress (may be NULL) receives a progress
+ * sample. Call it until it finds nothing, and stop when it has finished. */
+SBX_PUBLIC enum sbx_run_event sbx_run_next(struct sbx_run *run,
+                                           struct sbx_progress *ret_progress);
+
+/* Waits until it has finished, dropping progress samples. 0, or -ETIMEDOUT;
+ * UINT64_MAX: as long as it takes. */
+SBX_PUBLIC int sbx_run_wait(struct sbx_run *run, uint64_t timeout_us);
+
+/* Asks for the end in order: polite signal, grace, SIGKILL; outcome "cancelled". A second
+ * call skips the grace. Never waits. 0, -ESRCH when the run is over, -EAGAIN. */
+SBX_PUBLIC int sbx_run_cancel(struct sbx_run *run);
+
+/* Passes a signal to the command's process group. Never waits. 0, -EINVAL, -ESRCH,
+ * -EAGAIN. */
+SBX_PUBLIC int sbx_run_signal(struct sbx_run *run, int signal_number);
+
+/* How it has ended; NULL before sbx_run_next or sbx_run_wait has said that it has. */
+SBX_PUBLIC const struct sbx_result *sbx_run_result(const struct sbx_run *run);
+
+/* A value of the report by its path, "usage.cpu_us", "termination.strays.0.name". The
+ * string is the run's, without JSON's escapes. 0; -ENOENT: unknown, so that it is absent,
+ * or there is no report; -EINVAL: it is there and no such thing; -ENOMEM. */
+SBX_PUBLIC int sbx_run_report_number(const struct sbx_run *run, const char *path,
+                                     uint64_t *ret_number);
+SBX_PUBLIC int sbx_run_report_string(struct sbx_run *run, const char *path,
+                                     const char **ret_string);
+
+/*
+ * Lets go of a run; NULL is allowed. One that is under way is ended as if the caller were
+ * gone; this does not wait for that.
+ *
+ * The exception: orphans of a caller that is a child subreaper (prctl(2)), or process 1
+ * of its PID namespace, become its children. There the guard of a run does, and its end
+ * sends SIGCHLD. A run that has finished has reaped it; one that is freed before leaves
+ * that to the caller, as with all orphans.
+ */
+SBX_PUBLIC void sbx_run_free(struct sbx_run *run);
+
+/* Starts a run and waits for its end. On success *ret_run has the result, and is the
+ * caller's to free. */
+SBX_PUBLIC int sbx_run(const struct sbx_spec *spec, struct sbx_run **ret_run,
+                       struct sbx_error *err);
+
+/* The whole of the program sbx-monitor, which sbx_run_start executes: of no use to
+ * anybody else. Returns an exit status; SBX_STATUS_FAILED at once when it was not started
+ * that way. */
+SBX_PUBLIC int sbx_monitor_main(int argc, char *argv[]);
 
 /*
  * Runs the specification with the calling process as the guard of the run, and publishes
