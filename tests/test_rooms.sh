@@ -3,7 +3,8 @@
 #
 # A room includes only itself and rooms to its left; tools see only <sbx/sbx.h> and the
 # system; ours are included by room and in quotes; libevent is known to the event loop
-# alone, libproc2 to the scan alone. Reads the sources as text and compiles nothing. The
+# alone, libproc2 to the scan alone; examples are like tools, but for the loop of their
+# own that one of them has. Reads the sources as text and compiles nothing. The
 # second half plants one violation of each kind in a copy and wants it noticed.
 set -u
 source=$1
@@ -16,7 +17,7 @@ trap 'rm -rf -- "$scratch"' EXIT
 check_tree() {
     (
         cd -- "$1" || exit 1
-        for folder in $rooms include; do
+        for folder in $rooms include examples; do
             [ ! -d "$folder" ] || find "$folder" -type f -name '*.[ch]'
         done
     ) >"$scratch/files"
@@ -27,7 +28,8 @@ check_tree() {
         }
         function check(quote, name,    parts, target) {
             target = split(name, parts, "/") > 1 ? parts[1] : ""
-            if (name ~ /^(event2\/|event\.h|ev[a-z]*\.h|event-)/ && file != "monitor/loop.c") {
+            if (name ~ /^(event2\/|event\.h|ev[a-z]*\.h|event-)/ && file != "monitor/loop.c" &&
+                file != "examples/event_loop.c") {
                 bad("libevent outside monitor/loop.c")
             } else if (name ~ /^libproc2\// && file != "reaper/scan.c") {
                 bad("libproc2 outside reaper/scan.c")
@@ -43,7 +45,7 @@ check_tree() {
                 }
             } else if (target in order && quote == "<") {
                 bad("ours are included in quotes")
-            } else if (quote == "\"" && room == "tools") {
+            } else if (quote == "\"" && (room == "tools" || room == "examples")) {
                 bad("tools see only <sbx/sbx.h>")
             } else if (quote == "\"" && !(target in order)) {
                 bad("ours are included by room")
@@ -85,7 +87,7 @@ check_tree() {
             close(file)
         }
         END {
-            for (i = split("base reaper monitor tools include", must, " "); i > 0; i--) {
+            for (i = split("base reaper monitor tools include examples", must, " "); i > 0; i--) {
                 if (!seen[must[i]]) {
                     print "no source in " must[i]
                     violations++
@@ -104,7 +106,7 @@ check_tree "$source" || status=1
 noticed() {
     tree=$scratch/tree
     rm -rf -- "$tree"
-    for folder in base reaper monitor tools include/sbx; do
+    for folder in base reaper monitor tools include/sbx examples; do
         mkdir -p -- "$tree/$folder"
         printf '#include <stdio.h>\n#include <sbx/sbx.h>\n' >"$tree/$folder/clean.c"
     done
@@ -141,6 +143,8 @@ noticed monitor/x.c '#include <libproc2/pids.h>' 'libproc2 outside'
 noticed tools/x.c '#include "base/fd.h"' 'tools see only'
 noticed tools/x.c '#include <base/fd.h>' 'ours are included in quotes'
 noticed tools/x.c '#include "helper.h"' 'tools see only'
+noticed examples/x.c '#include "base/fd.h"' 'tools see only'
+noticed examples/run.c '#include <event2/event.h>' 'libevent outside'
 noticed include/sbx/x.h '#include "base/fd.h"' 'the public header sees only'
 
 exit "$status"
