@@ -12,9 +12,9 @@ for tool in scdoc mandoc; do
 done
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
-page="$directory/page.1"
 failed=0
 for source in "$tree"/docs/*.[1-9].scd; do
+    page="$directory/$(basename "$source" .scd)"
     sh "$tree/docs/manual.sh" scdoc "$source" >"$page"
     if ! mandoc -T lint -W warning "$page"; then
         echo "$source: see above"
