@@ -265,7 +265,8 @@ static int start(const struct sbx_spec *spec, struct sbx_run **ret_run,
     }
     struct sbx_run *run = calloc(1, sizeof *run);
     if (run == NULL) {
-        return sbx_error_set(err, ENOMEM, SBX_STAGE_LAUNCH, "no memory for a run");
+        (void)sbx_error_set(err, ENOMEM, SBX_STAGE_LAUNCH, "no memory for a run");
+        return -ENOMEM;
     }
     run->socket = -1;
     run->guard_pidfd = -1;
@@ -339,8 +340,8 @@ static void settle(struct sbx_run *run)
     } else if (!run->answered) {
         result->outcome = sbx_outcome_name(SBX_OUTCOME_LOST);
         (void)sbx_error_set(&result->error, ESRCH, SBX_STAGE_MONITOR,
-                            "guard and monitor were both killed: processes of the run "
-                            "may be left");
+                            "guard and monitor have ended without a result; if both "
+                            "were killed, processes of the run may be left");
     } else {
         result->outcome = sbx_outcome_name((enum sbx_outcome)answer->outcome);
         result->status = answer->status;

@@ -106,8 +106,12 @@ static void finish_service(struct run *run)
     struct shared *shared = run->shared;
     ssize_t length =
         sbx_report_format(run->spec, &shared->record, shared->text, SBX_REPORT_SIZE);
-    sbx_service_finish(run->service, &shared->record, status(run), &shared->publish_error,
-                       shared->text, length > 0 ? (size_t)length : 0);
+    const struct sbx_service_result result = {.record = &shared->record,
+                                              .status = status(run),
+                                              .error = &shared->publish_error,
+                                              .report = shared->text,
+                                              .length = length > 0 ? (size_t)length : 0};
+    sbx_service_finish(run->service, &result);
 }
 
 static void publish(void *context)
@@ -379,7 +383,9 @@ static void serve_without_memory(const struct sbx_service *service)
     sbx_record_init(&record);
     (void)sbx_error_set(&error, ENOMEM, SBX_STAGE_LAUNCH, "no memory for a run");
     fail(&record, &error);
-    sbx_service_finish(service, &record, SBX_STATUS_FAILED, &error, "", 0);
+    const struct sbx_service_result result = {
+        .record = &record, .status = SBX_STATUS_FAILED, .error = &error, .report = ""};
+    sbx_service_finish(service, &result);
 }
 
 void sbx_run_served(const struct sbx_spec *spec, const struct sbx_error *failure,

@@ -70,23 +70,24 @@ uint64_t sbx_service_progress(struct sbx_service *service,
 }
 
 void sbx_service_finish(const struct sbx_service *service,
-                        const struct sbx_record *record, int status,
-                        const struct sbx_error *error, const char *text, size_t length)
+                        const struct sbx_service_result *result)
 {
+    const struct sbx_record *record = result->record;
     struct sbx_wire_result frame = {
         .head = {SBX_WIRE_RESULT, (int32_t)getpid()},
         .outcome = (int32_t)record->outcome,
         .reason = record->outcome == SBX_OUTCOME_BREACH ? (int32_t)record->breach.reason
                                                         : SBX_REASON_NONE,
-        .status = status,
+        .status = result->status,
         .exit_code = record->has_exit_code ? record->exit_code & 0xff : -1,
         .signal = record->has_exit_code ? 0 : record->signal,
-        .length = length,
-        .error = record->error.code != 0 ? record->error : *error,
+        .length = result->length,
+        .error = record->error.code != 0 ? record->error : *result->error,
     };
     uint64_t deadline_us = sbx_clock_add(sbx_clock_us(), PATIENCE_US);
     if (sbx_wire_send(service->socket, &frame, sizeof frame, deadline_us) == 0) {
-        (void)sbx_wire_send_text(service->socket, text, length, deadline_us);
+        (void)sbx_wire_send_text(service->socket, result->report, result->length,
+                                 deadline_us);
     }
 }
 

@@ -31,10 +31,16 @@ struct sbx_service {
 uint64_t sbx_service_progress(struct sbx_service *service,
                               const struct sbx_record *record);
 
-/* Sends the result of a run, and its report as text. `status` is the exit status that
- * goes with it, `error` what failed beside the record's own. */
+struct sbx_service_result {
+    const struct sbx_record *record;
+    int status;                    /* the exit status that goes with it */
+    const struct sbx_error *error; /* what failed beside the record's own error */
+    const char *report;
+    size_t length; /* 0: there is no report */
+};
+
+/* Sends the result of a run, and its report. */
 void sbx_service_finish(const struct sbx_service *service,
-                        const struct sbx_record *record, int status,
-                        const struct sbx_error *error, const char *text, size_t length);
+                        const struct sbx_service_result *result);
 
 #endif

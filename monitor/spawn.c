@@ -32,8 +32,8 @@
 #endif
 
 /* Each of the two has a stack; the page below it cannot be touched. */
-#define STACK_SIZE ((size_t)32 * 1024)
-#define GUARD_SIZE ((size_t)64 * 1024) /* a page, on any machine */
+#define STACK_SIZE ((size_t)64 * 1024) /* whole pages, on any machine */
+#define GUARD_SIZE ((size_t)64 * 1024)
 
 /* Frames that end without a return must leave no trace in a sanitizer's books. */
 #define BORROWED                                                                         \

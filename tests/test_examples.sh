@@ -49,6 +49,13 @@ SBX_MONITOR=$3
 grep -q '^run: sbx-monitor cannot be started: /nonexistent/monitor: ' "$scratch/errors" ||
     fail "a missing sbx-monitor is not told: $(cat -- "$scratch/errors")"
 
+# As process 1 of a PID namespace, whose orphans all become its children.
+if unshare --map-root-user --pid --fork --mount-proc true 2>/dev/null; then
+    unshare --map-root-user --pid --fork --mount-proc "$examples/run" sh -c 'exit 7' >"$scratch/output"
+    [ $? -eq 7 ] || fail "not the command's status as process 1"
+    says '^exited, status 7$'
+fi
+
 # In any order: they run at once.
 expect 0 poll_loop 'exit 3' 'sleep 60' 'kill -KILL $$' 'sleep 0.3 & wait'
 says '^exit 3: exited, status 3'

@@ -17,7 +17,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -469,6 +469,38 @@ START_TEST(a_kept_descriptor_that_was_closed_is_refused)
 }
 END_TEST
 
+/* However few there may be, nothing is lost over it: it starts, or says what is short. */
+START_TEST(short_descriptors_are_told_and_none_is_lost)
+{
+    struct rlimit limit;
+    size_t before = library_count_fds();
+    int refused = 0;
+    int r = -1;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    for (rlim_t most = 3; r < 0; most++) {
+        struct sbx_error error = {0};
+        struct sbx_run *run = NULL;
+        const struct rlimit lowered = {most, limit.rlim_max};
+        struct sbx_spec *spec = library_script("wall=60", "exit 3");
+        ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &lowered), 0);
+        r = sbx_run_start(spec, &run, &error);
+        ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        if (r == 0) {
+            (void)finish(run); /* what that says depends on what a shell needs */
+        } else {
+            ck_assert_msg(r == -EMFILE, "%d: %s", r, error.message);
+            refused++;
+        }
+        sbx_run_free(run);
+        sbx_spec_free(spec);
+        ck_assert(library_has_no_child());
+        ck_assert_uint_eq(library_count_fds(), before);
+        ck_assert_uint_lt(most, 256);
+    }
+    ck_assert_int_ge(refused, 4);
+}
+END_TEST
+
 /* Found out when it is told, or, if it takes its time to end, by its silence. */
 START_TEST(a_monitor_that_is_none_is_told)
 {
@@ -525,6 +557,7 @@ int main(void)
                         sizeof errors / sizeof errors[0]);
     tcase_add_test(tests, a_spec_without_a_command_is_refused);
     tcase_add_test(tests, a_kept_descriptor_that_was_closed_is_refused);
+    tcase_add_test(tests, short_descriptors_are_told_and_none_is_lost);
     tcase_add_test(tests, a_monitor_that_is_none_is_told);
     tcase_add_test(tests, a_monitor_started_by_hand_does_nothing);
     return sbx_fixture_run(suite);
