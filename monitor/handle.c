@@ -131,7 +131,7 @@ static int find_monitor(const struct sbx_spec *spec, const char **ret_path,
 
 /* What the program gets to see of the caller's descriptors. */
 struct passed {
-    int fds[SBX_WIRE_FDS_MAX + 3];
+    int fds[SBX_WIRE_FDS_MAX + 3]; /* the library's own come first */
     size_t count;
 };
 
@@ -162,16 +162,15 @@ static int pass_named(struct passed *passed, const char *text, size_t length,
 static int spawn_monitor(const struct sbx_spec *spec, const struct passed *passed,
                          int *ret_pidfd, struct sbx_error *err)
 {
-    char numbers[3][NUMBER_SIZE];
+    char numbers[2][NUMBER_SIZE];
     const char *path = NULL;
     int r = find_monitor(spec, &path, err);
     if (r < 0) {
         return r;
     }
     char name[] = "sbx-monitor";
-    bool directory = spec->report_directory_fd >= 0;
-    char *argv[] = {name, numbers[0], numbers[1], directory ? numbers[2] : NULL, NULL};
-    for (size_t i = 0; i < (directory ? 3U : 2U); i++) {
+    char *argv[] = {name, numbers[0], numbers[1], NULL};
+    for (size_t i = 0; i < 2; i++) {
         (void)snprintf(numbers[i], NUMBER_SIZE, "%d", passed->fds[i]);
     }
     const struct sbx_spawn spawn = {.path = path,
@@ -225,9 +224,6 @@ static int launch(const struct sbx_spec *spec, const char *text, size_t length,
                              strerrordesc_np(code));
     }
     struct passed passed = {.fds = {theirs, self}, .count = 2};
-    if (spec->report_directory_fd >= 0) {
-        passed.fds[passed.count++] = spec->report_directory_fd;
-    }
     /* Not passed on, but it must not be meant by a number either. */
     struct passed guarded = passed;
     guarded.fds[guarded.count++] = mine;

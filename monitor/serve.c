@@ -190,49 +190,23 @@ static int close_others(int *keep, size_t count)
 
 struct guest {
     struct sbx_service service;
-    int directory; /* where relative paths of options start; -1: here */
     char *text;
     size_t length;
 };
 
 static int let_go(const struct guest *guest, struct sbx_error *err)
 {
-    int keep[SBX_WIRE_FDS_MAX + 3];
-    size_t count = 0;
-    keep[count++] = guest->service.socket;
-    keep[count++] = guest->service.caller_pidfd;
-    if (guest->directory >= 0) {
-        keep[count++] = guest->directory;
-    }
-    for (size_t i = 0; i < count; i++) {
-        (void)fcntl(keep[i], F_SETFD, FD_CLOEXEC);
-    }
+    int keep[SBX_WIRE_FDS_MAX + 2] = {guest->service.socket, guest->service.caller_pidfd};
+    size_t count = 2;
     count += sbx_wire_fds(guest->text, guest->length, keep + count, SBX_WIRE_FDS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        (void)fcntl(keep[i], F_SETFD, FD_CLOEXEC); /* the launch knows what is kept */
+    }
     int r = close_others(keep, count);
     return r < 0 ? sbx_error_set(err, -r, SBX_STAGE_LAUNCH,
                                  "the caller's descriptors cannot be closed: %s",
                                  strerrordesc_np(-r))
                  : 0;
-}
-
-/* Options with relative paths mean the directory that was the caller's when they were
- * set, the command the one that is now. */
-static int replay(const struct guest *guest, struct sbx_spec *spec, struct sbx_error *err)
-{
-    SBX_AUTO_CLOSE int here = -1;
-    if (guest->directory >= 0) {
-        here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (here < 0 || fchdir(guest->directory) < 0) {
-            return sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "working directory: %s",
-                                 strerrordesc_np(errno));
-        }
-    }
-    int r = sbx_wire_replay(guest->text, guest->length, spec, err);
-    if (here >= 0 && fchdir(here) < 0 && r == 0) {
-        r = sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "working directory: %s",
-                          strerrordesc_np(errno));
-    }
-    return r;
 }
 
 static void grow_buffer(int socket)
@@ -257,7 +231,7 @@ static int serve(struct guest *guest)
     }
     int r = let_go(guest, &error);
     if (r == 0) {
-        r = replay(guest, spec, &error);
+        r = sbx_wire_replay(guest->text, guest->length, spec, &error);
     }
     grow_buffer(guest->service.socket);
     if (sbx_wire_send(guest->service.socket, &hello, sizeof hello, 0) == 0 &&
@@ -283,11 +257,9 @@ static bool parse_fd(const char *text, int *ret_fd)
 
 int sbx_monitor_main(int argc, char *argv[])
 {
-    struct guest guest = {.directory = -1};
-    if (argc < 3 || argc > 4 || !parse_fd(argv[1], &guest.service.socket) ||
-        !parse_fd(argv[2], &guest.service.caller_pidfd) ||
-        (argc == 4 && !parse_fd(argv[3], &guest.directory)) ||
-        sbx_fd_open_standard() < 0) {
+    struct guest guest = {.text = NULL};
+    if (argc != 3 || !parse_fd(argv[1], &guest.service.socket) ||
+        !parse_fd(argv[2], &guest.service.caller_pidfd) || sbx_fd_open_standard() < 0) {
         return SBX_STATUS_FAILED;
     }
     (void)prctl(PR_SET_NAME, "sbx-guard", 0, 0, 0);

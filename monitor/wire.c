@@ -1,15 +1,18 @@
 /*
  * wire.c - see wire.h. The specification as text is a row of NUL-terminated strings, each
- * with a tag in front: F flag; O option, and V its value; I progress interval; A argument
- * of the command; E the end.
+ * with a tag in front: F flag; O option, and V its value; D the directory (a descriptor)
+ * that the path of the next option starts at; I progress interval; A argument of the
+ * command; E the end.
  */
 #include "monitor/wire.h"
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/text.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
@@ -23,6 +26,7 @@ enum tag {
     TAG_FLAG = 'F',
     TAG_OPTION = 'O',
     TAG_VALUE = 'V',
+    TAG_DIRECTORY = 'D',
     TAG_INTERVAL = 'I',
     TAG_ARGUMENT = 'A',
     TAG_END = 'E',
@@ -137,19 +141,67 @@ static void put(struct pack *pack, enum tag tag, const char *string)
     pack->used += 1 + size;
 }
 
+static void put_number(struct pack *pack, enum tag tag, uint64_t number)
+{
+    char digits[24];
+    (void)snprintf(digits, sizeof digits, "%" PRIu64, number);
+    put(pack, tag, digits);
+}
+
+/* Options whose relative path means the directory in which it was set, and where the
+ * specification holds that. */
+static const struct {
+    const char *option;
+    size_t field;
+} directories[] = {
+    {"report", offsetof(struct sbx_spec, report_directory_fd)},
+    {"chdir", offsetof(struct sbx_spec, start.directory_fd)},
+};
+
+static int directory_of(const struct sbx_spec *spec, const struct sbx_setting *setting)
+{
+    int fd = -1;
+    for (size_t i = 0; i < sizeof directories / sizeof directories[0]; i++) {
+        if (strcmp(directories[i].option, setting->name) == 0) {
+            memcpy(&fd, (const char *)spec + directories[i].field, sizeof fd);
+        }
+    }
+    return fd;
+}
+
+static void put_option(struct pack *pack, const char *name, const char *value)
+{
+    put(pack, value != NULL ? TAG_OPTION : TAG_FLAG, name);
+    if (value != NULL) {
+        put(pack, TAG_VALUE, value);
+    }
+}
+
+/* A file with variables has been read, once and for all. What it said comes before what
+ * single options say, wherever it stood. */
+static void put_variables(struct pack *pack, const struct sbx_spec *spec)
+{
+    for (size_t i = 0; i < spec->environment.from_files.count; i++) {
+        put_option(pack, "env", spec->environment.from_files.items[i]);
+    }
+}
+
 static void put_spec(struct pack *pack, const struct sbx_spec *spec)
 {
     const struct sbx_setting *setting = spec->settings.first;
+    put_variables(pack, spec);
     for (; setting != NULL; setting = setting->next) {
-        put(pack, setting->value != NULL ? TAG_OPTION : TAG_FLAG, setting->name);
-        if (setting->value != NULL) {
-            put(pack, TAG_VALUE, setting->value);
+        int directory = directory_of(spec, setting);
+        if (strcmp(setting->name, "env-from") == 0) {
+            continue;
         }
+        if (directory >= 0) {
+            put_number(pack, TAG_DIRECTORY, (uint64_t)directory);
+        }
+        put_option(pack, setting->name, setting->value);
     }
     if (spec->progress_us != 0) {
-        char digits[24];
-        (void)snprintf(digits, sizeof digits, "%" PRIu64, spec->progress_us);
-        put(pack, TAG_INTERVAL, digits);
+        put_number(pack, TAG_INTERVAL, spec->progress_us);
     }
     for (size_t i = 0; spec->argv != NULL && spec->argv[i] != NULL; i++) {
         put(pack, TAG_ARGUMENT, spec->argv[i]);
@@ -203,6 +255,7 @@ static bool next(struct walk *walk)
 
 struct replay {
     struct sbx_spec *spec;
+    int here;           /* the working directory while it is another; -1: it is none */
     const char *option; /* waits for its value */
     const char **arguments;
     size_t count;
@@ -225,6 +278,38 @@ static int replay_interval(struct sbx_spec *spec, const char *digits,
     return sbx_spec_set_progress(spec, interval_us, err);
 }
 
+static int enter(struct replay *replay, const char *digits, struct sbx_error *err)
+{
+    uint64_t fd = 0;
+    if (sbx_text_count(digits, &fd) < 0 || fd > INT_MAX) {
+        return refuse(err);
+    }
+    if (replay->here < 0) {
+        replay->here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    }
+    return replay->here < 0 || fchdir((int)fd) < 0
+               ? sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "working directory: %s",
+                               strerrordesc_np(errno))
+               : 0;
+}
+
+static int come_back(struct replay *replay, struct sbx_error *err)
+{
+    SBX_AUTO_CLOSE int here = sbx_fd_steal(&replay->here);
+    return here >= 0 && fchdir(here) < 0
+               ? sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "working directory: %s",
+                               strerrordesc_np(errno))
+               : 0;
+}
+
+static int replay_value(struct replay *replay, const char *option, const char *value,
+                        struct sbx_error *err)
+{
+    int r = sbx_spec_set(replay->spec, option, value, err);
+    int back = come_back(replay, r < 0 ? NULL : err);
+    return r < 0 ? r : back;
+}
+
 static int replay_one(struct replay *replay, const struct walk *walk,
                       struct sbx_error *err)
 {
@@ -240,7 +325,9 @@ static int replay_one(struct replay *replay, const struct walk *walk,
         replay->option = walk->string;
         return 0;
     case TAG_VALUE:
-        return sbx_spec_set(replay->spec, option, walk->string, err);
+        return replay_value(replay, option, walk->string, err);
+    case TAG_DIRECTORY:
+        return enter(replay, walk->string, err);
     case TAG_INTERVAL:
         return replay_interval(replay->spec, walk->string, err);
     case TAG_ARGUMENT:
@@ -266,7 +353,7 @@ static size_t count_arguments(const char *text, size_t length)
 int sbx_wire_replay(const char *text, size_t length, struct sbx_spec *spec,
                     struct sbx_error *err)
 {
-    struct replay replay = {.spec = spec};
+    struct replay replay = {.spec = spec, .here = -1};
     replay.arguments =
         calloc(count_arguments(text, length) + 1, sizeof *replay.arguments);
     if (replay.arguments == NULL) {
@@ -284,6 +371,7 @@ int sbx_wire_replay(const char *text, size_t length, struct sbx_spec *spec,
         r = sbx_spec_set_command(spec, replay.arguments, err);
     }
     free(replay.arguments);
+    (void)come_back(&replay, NULL);
     return r;
 }
 
@@ -302,7 +390,7 @@ size_t sbx_wire_fds(const char *text, size_t length, int *fds, size_t max)
     bool wanted = false;
     while (count < max && next(&walk)) {
         uint64_t number = 0;
-        if (wanted && walk.tag == TAG_VALUE &&
+        if (((wanted && walk.tag == TAG_VALUE) || walk.tag == TAG_DIRECTORY) &&
             sbx_text_count(walk.string, &number) == 0 && number <= INT_MAX) {
             fds[count++] = (int)number;
         }

@@ -97,8 +97,9 @@ ssize_t sbx_wire_receive(int socket, union sbx_wire_frame *ret_frame);
 int sbx_wire_pack(const struct sbx_spec *spec, char **ret_text, size_t *ret_length,
                   struct sbx_error *err);
 
-/* Sets it again, in a new specification. 0, what setting it found wrong, or -EPROTO for
- * what is no such text. */
+/* Sets it again, in a new specification. Changes the working directory meanwhile, to what
+ * was the caller's when an option was given a relative path. 0, what setting it found
+ * wrong, or -EPROTO for what is no such text. */
 int sbx_wire_replay(const char *text, size_t length, struct sbx_spec *spec,
                     struct sbx_error *err);
 
@@ -106,7 +107,8 @@ int sbx_wire_replay(const char *text, size_t length, struct sbx_spec *spec,
  * whose name ends in "-fd". */
 bool sbx_wire_names_fd(const char *option);
 
-/* The numbers that such options have in the text; more than `max` are left out. */
+/* The descriptors of the caller's that the text needs: such numbers, and directories.
+ * More than `max` are left out. */
 size_t sbx_wire_fds(const char *text, size_t length, int *fds, size_t max);
 
 #endif

@@ -169,6 +169,31 @@ START_TEST(a_relative_report_lies_where_it_was_asked_for)
 }
 END_TEST
 
+/* Whatever becomes of the file, and of the directory that its path started at. */
+START_TEST(files_and_directories_of_options_are_those_of_the_time_they_were_set)
+{
+    char path[SBX_FIXTURE_PATH_SIZE];
+    char script[1024];
+    ck_assert_int_eq(chdir(sbx_fixture_dir()), 0);
+    ck_assert_int_eq(mkdir("sub", 0755), 0);
+    FILE *file = fopen("variables", "we");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_gt(fprintf(file, "FROM_FILE=a b\nBOTH=file\n"), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    (void)snprintf(script, sizeof script,
+                   "test \"$FROM_FILE\" = 'a b' || exit 11; test \"$BOTH\" = option || "
+                   "exit 12; test \"$(pwd -P)\" = \"$(cd '%s' && pwd -P)\" || exit 13",
+                   sbx_fixture_path(path, "sub"));
+    struct sbx_spec *spec =
+        library_script("wall=60 env=BOTH=option env-from=variables chdir=sub", script);
+    ck_assert_int_eq(unlink("variables"), 0);
+    ck_assert_int_eq(chdir("/"), 0);
+    struct sbx_run *run = library_start(spec);
+    expect(finish(run), "exited", 0);
+    sbx_run_free(run);
+}
+END_TEST
+
 START_TEST(a_large_command_line_arrives)
 {
     enum { ARGUMENTS = 8, LENGTH = 128 * 1024 - 1 };
@@ -544,6 +569,8 @@ int main(void)
     tcase_add_test(tests, values_of_the_report_are_found_by_path);
     tcase_add_test(tests, a_command_has_the_callers_surroundings);
     tcase_add_test(tests, a_relative_report_lies_where_it_was_asked_for);
+    tcase_add_test(tests,
+                   files_and_directories_of_options_are_those_of_the_time_they_were_set);
     tcase_add_test(tests, a_large_command_line_arrives);
     tcase_add_test(tests, progress_comes_when_it_is_wanted);
     tcase_add_test(tests, no_progress_comes_unasked);

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #define CASE_SECONDS 60
 
@@ -101,17 +102,19 @@ static const struct bad_row {
     int code;
 } bad[] = {
     {"", 1, EPROTO},
-    {"X", 2, EPROTO},                     /* no such tag */
-    {"Vvalue\0E", 10, EPROTO},            /* a value of nothing */
-    {"Owall\0E", 9, EPROTO},              /* an option without its value */
-    {"Owall\0Fquiet\0E", 16, EPROTO},     /* likewise */
-    {"E\0E", 4, EPROTO},                  /* something behind the end */
-    {"I1x\0E", 7, EPROTO},                /* no number */
-    {"I1\0E", 6, ERANGE},                 /* a number out of range */
-    {"Owall\0Vnever\0E", 16, EINVAL},     /* what the option refuses */
-    {"Fwall\0E", 9, EINVAL},              /* no flag */
-    {"Fno-such-option\0E", 19, EINVAL},   /* of another version */
-    {"Okeep-fd\0V2147483\0E", 21, EBADF}, /* not open here */
+    {"X", 2, EPROTO},                        /* no such tag */
+    {"Vvalue\0E", 10, EPROTO},               /* a value of nothing */
+    {"Owall\0E", 9, EPROTO},                 /* an option without its value */
+    {"Owall\0Fquiet\0E", 16, EPROTO},        /* likewise */
+    {"E\0E", 4, EPROTO},                     /* something behind the end */
+    {"I1x\0E", 7, EPROTO},                   /* no number */
+    {"I1\0E", 6, ERANGE},                    /* a number out of range */
+    {"Owall\0Vnever\0E", 16, EINVAL},        /* what the option refuses */
+    {"Fwall\0E", 9, EINVAL},                 /* no flag */
+    {"Fno-such-option\0E", 19, EINVAL},      /* of another version */
+    {"D2147483\0Oreport\0Vx\0E", 23, EBADF}, /* likewise */
+    {"Dx\0Oreport\0Vx\0E", 17, EPROTO},      /* no number */
+    {"Okeep-fd\0V2147483\0E", 21, EBADF},    /* not open here */
 };
 
 START_TEST(a_text_that_is_none_is_refused)
@@ -120,8 +123,39 @@ START_TEST(a_text_that_is_none_is_refused)
     struct sbx_spec *spec = sbx_spec_new();
     ck_assert_int_eq(sbx_wire_replay(bad[_i].text, bad[_i].length, spec, &error),
                      -bad[_i].code);
+    ck_assert_ptr_null(spec->report_path);
     ck_assert_int_eq(error.code, bad[_i].code);
     sbx_spec_free(spec);
+}
+END_TEST
+
+/* The working directory is another for one option, and then the same as before. */
+START_TEST(a_relative_path_means_the_directory_of_its_time)
+{
+    char *text = NULL;
+    size_t length = 0;
+    int fds[2] = {-1, -1};
+    struct stat before;
+    struct stat held;
+    struct stat after;
+    struct sbx_spec *spec = sbx_spec_new();
+    struct sbx_spec *copy = sbx_spec_new();
+    ck_assert_int_eq(chdir(sbx_fixture_dir()), 0);
+    ck_assert_int_eq(sbx_spec_set(spec, "report", "somewhere", NULL), 0);
+    ck_assert_int_eq(chdir("/"), 0);
+    ck_assert_int_eq(sbx_wire_pack(spec, &text, &length, NULL), 0);
+    ck_assert_uint_eq(sbx_wire_fds(text, length, fds, 2), 1);
+    ck_assert_int_eq(fds[0], spec->report_directory_fd);
+    ck_assert_int_eq(sbx_wire_replay(text, length, copy, NULL), 0);
+    ck_assert_int_eq(stat(sbx_fixture_dir(), &before), 0);
+    ck_assert_int_eq(fstat(copy->report_directory_fd, &held), 0);
+    ck_assert_uint_eq(held.st_ino, before.st_ino);
+    ck_assert_int_eq(stat("/", &before), 0);
+    ck_assert_int_eq(stat(".", &after), 0);
+    ck_assert_uint_eq(after.st_ino, before.st_ino);
+    free(text);
+    sbx_spec_free(spec);
+    sbx_spec_free(copy);
 }
 END_TEST
 
@@ -236,6 +270,7 @@ int main(void)
     tcase_add_test(tests, a_text_that_is_cut_is_refused);
     tcase_add_loop_test(tests, a_text_that_is_none_is_refused, 0,
                         sizeof bad / sizeof bad[0]);
+    tcase_add_test(tests, a_relative_path_means_the_directory_of_its_time);
     tcase_add_test(tests, names_of_descriptor_options_are_known_by_their_end);
     tcase_add_test(tests, too_large_a_command_is_refused);
     tcase_add_test(tests, frames_arrive_whole_or_are_refused);
