@@ -95,13 +95,10 @@ static int open_sockets(int ret_ends[2], struct sbx_error *err)
 /* What only a run of the library has to refuse. */
 static int check_settings(const struct sbx_spec *spec, struct sbx_error *err)
 {
-    const struct sbx_setting *setting = spec->settings.first;
-    for (; setting != NULL; setting = setting->next) {
-        if (strcmp(setting->name, "detach") == 0) {
-            return sbx_error_set(err, EINVAL, SBX_STAGE_CHECK,
-                                 "option --detach: a run of the library is bound to its "
-                                 "caller");
-        }
+    if (spec->detach) {
+        return sbx_error_set(err, EINVAL, SBX_STAGE_CHECK,
+                             "option --detach: a run of the library is bound to its "
+                             "caller");
     }
     if (spec->report_path != NULL && strcmp(spec->report_path, "-") == 0 &&
         fcntl(STDERR_FILENO, F_GETFD) < 0) {
@@ -249,9 +246,9 @@ static int start(const struct sbx_spec *spec, struct sbx_run **ret_run,
 {
     SBX_AUTO_FREE char *text = NULL;
     size_t length = 0;
-    int r = sbx_run_check(spec, err);
+    int r = check_settings(spec, err);
     if (r == 0) {
-        r = check_settings(spec, err);
+        r = sbx_run_check(spec, err);
     }
     if (r == 0) {
         r = sbx_wire_pack(spec, &text, &length, err);

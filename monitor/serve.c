@@ -199,8 +199,8 @@ static int let_go(const struct guest *guest, struct sbx_error *err)
     int keep[SBX_WIRE_FDS_MAX + 2] = {guest->service.socket, guest->service.caller_pidfd};
     size_t count = 2;
     count += sbx_wire_fds(guest->text, guest->length, keep + count, SBX_WIRE_FDS_MAX);
-    for (size_t i = 0; i < count; i++) {
-        (void)fcntl(keep[i], F_SETFD, FD_CLOEXEC); /* the launch knows what is kept */
+    for (size_t i = 0; i < 2; i++) {
+        (void)fcntl(keep[i], F_SETFD, FD_CLOEXEC);
     }
     int r = close_others(keep, count);
     return r < 0 ? sbx_error_set(err, -r, SBX_STAGE_LAUNCH,
@@ -232,6 +232,12 @@ static int serve(struct guest *guest)
     int r = let_go(guest, &error);
     if (r == 0) {
         r = sbx_wire_replay(guest->text, guest->length, spec, &error);
+    }
+    if (r == 0) { /* the launch knows what the command keeps */
+        r = sbx_fd_cloexec_from(STDERR_FILENO + 1);
+        r = r < 0 ? sbx_error_set(&error, -r, SBX_STAGE_LAUNCH, "close-on-exec: %s",
+                                  strerrordesc_np(-r))
+                  : 0;
     }
     grow_buffer(guest->service.socket);
     if (sbx_wire_send(guest->service.socket, &hello, sizeof hello, 0) == 0 &&

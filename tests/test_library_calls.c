@@ -169,6 +169,29 @@ START_TEST(a_relative_report_lies_where_it_was_asked_for)
 }
 END_TEST
 
+/* In another form, to a descriptor; what the caller gets is JSON all the same. */
+START_TEST(a_report_goes_to_a_descriptor_too)
+{
+    char options[128];
+    char text[8192];
+    int ends[2];
+    ck_assert_int_eq(pipe(ends), 0); /* NOLINT(android-cloexec-pipe): to be inherited */
+    (void)snprintf(options, sizeof options, "wall=60 format=kv report-fd=%d", ends[1]);
+    struct sbx_run *run = library_start(library_script(options, "exit 3"));
+    (void)close(ends[1]);
+    const struct sbx_result *result = finish(run);
+    expect(result, "exited", 3);
+    ck_assert_int_eq(result->report[0], '{');
+    ssize_t length = read(ends[0], text, sizeof text - 1);
+    ck_assert_int_gt(length, 0);
+    text[length] = '\0';
+    ck_assert_msg(strstr(text, "\nexit_code=3\n") != NULL, "%s", text);
+    ck_assert_int_eq(read(ends[0], text, sizeof text), 0);
+    (void)close(ends[0]);
+    sbx_run_free(run);
+}
+END_TEST
+
 /* Whatever becomes of the file, and of the directory that its path started at. */
 START_TEST(files_and_directories_of_options_are_those_of_the_time_they_were_set)
 {
@@ -478,6 +501,17 @@ START_TEST(a_spec_without_a_command_is_refused)
 }
 END_TEST
 
+START_TEST(a_run_that_would_detach_is_refused)
+{
+    struct sbx_error error = {0};
+    struct sbx_run *run = NULL;
+    struct sbx_spec *spec = library_script("wall=5 detach report=/dev/null", "exit 0");
+    ck_assert_int_eq(sbx_run_start(spec, &run, &error), -EINVAL);
+    ck_assert_msg(strstr(error.message, "--detach") != NULL, "%s", error.message);
+    sbx_spec_free(spec);
+}
+END_TEST
+
 /* Its number may by then be one of the library's own. */
 START_TEST(a_kept_descriptor_that_was_closed_is_refused)
 {
@@ -571,6 +605,7 @@ int main(void)
     tcase_add_test(tests, a_relative_report_lies_where_it_was_asked_for);
     tcase_add_test(tests,
                    files_and_directories_of_options_are_those_of_the_time_they_were_set);
+    tcase_add_test(tests, a_report_goes_to_a_descriptor_too);
     tcase_add_test(tests, a_large_command_line_arrives);
     tcase_add_test(tests, progress_comes_when_it_is_wanted);
     tcase_add_test(tests, no_progress_comes_unasked);
@@ -583,6 +618,7 @@ int main(void)
     tcase_add_loop_test(tests, a_run_that_cannot_start_says_why, 0,
                         sizeof errors / sizeof errors[0]);
     tcase_add_test(tests, a_spec_without_a_command_is_refused);
+    tcase_add_test(tests, a_run_that_would_detach_is_refused);
     tcase_add_test(tests, a_kept_descriptor_that_was_closed_is_refused);
     tcase_add_test(tests, short_descriptors_are_told_and_none_is_lost);
     tcase_add_test(tests, a_monitor_that_is_none_is_told);
