@@ -54,9 +54,9 @@ struct sbx_spec {
     int keep_fds[SBX_KEEP_FD_MAX];
     size_t keep_fd_count;
     bool die_with_parent;
+    bool detach;
     struct sbx_environment environment; /* of the command */
     struct sbx_start start;
-    bool detach;
     struct sbx_stream streams[3];
     uint64_t output_keep_bytes; /* pass on so many, and drop the rest; 0: all */
 

@@ -156,6 +156,11 @@ static const struct {
 } directories[] = {
     {"report", offsetof(struct sbx_spec, report_directory_fd)},
     {"chdir", offsetof(struct sbx_spec, start.directory_fd)},
+    {"log", offsetof(struct sbx_spec, log.directory_fd)},
+    {"timeline", offsetof(struct sbx_spec, log.directory_fd)},
+    {"stdin", offsetof(struct sbx_spec, streams[0].directory_fd)},
+    {"stdout", offsetof(struct sbx_spec, streams[1].directory_fd)},
+    {"stderr", offsetof(struct sbx_spec, streams[2].directory_fd)},
 };
 
 static int directory_of(const struct sbx_spec *spec, const struct sbx_setting *setting)

@@ -156,7 +156,9 @@ START_TEST(a_relative_report_lies_where_it_was_asked_for)
     char text[8192];
     ck_assert_int_eq(chdir(sbx_fixture_dir()), 0);
     struct sbx_spec *spec =
-        library_script("wall=60 report=report.json", "test \"$(pwd)\" = /");
+        library_script("wall=60 report=report.json log=file:log.txt log-level=info "
+                       "stdout=out.txt",
+                       "pwd; test \"$(pwd)\" = /");
     ck_assert_int_eq(chdir("/"), 0);
     struct sbx_run *run = library_start(spec);
     const struct sbx_result *result = finish(run);
@@ -165,6 +167,13 @@ START_TEST(a_relative_report_lies_where_it_was_asked_for)
                                          text, sizeof text),
                      0);
     ck_assert_str_eq(text, result->report);
+    ck_assert_int_gt(sbx_fd_read_text_at(AT_FDCWD, sbx_fixture_path(path, "log.txt"),
+                                         text, sizeof text),
+                     0);
+    ck_assert_int_gt(sbx_fd_read_text_at(AT_FDCWD, sbx_fixture_path(path, "out.txt"),
+                                         text, sizeof text),
+                     0);
+    ck_assert_str_eq(text, "/\n");
     sbx_run_free(run);
 }
 END_TEST
