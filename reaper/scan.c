@@ -18,7 +18,7 @@
 
 #define LIBRARY "libproc2.so.0"
 
-enum { ITEM_PID, ITEM_PPID, ITEM_START, ITEM_COUNT };
+enum { ITEM_PID, ITEM_PPID, ITEM_PGRP, ITEM_SESSION, ITEM_START, ITEM_COUNT };
 
 struct sbx_scan {
     void *library;
@@ -53,10 +53,8 @@ static int load(struct sbx_scan *scan, struct sbx_error *err)
     scan->library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (scan->library == NULL) {
         (void)sbx_error_set(err, ELIBACC, SBX_STAGE_MONITOR,
-                            "cannot load %s (%s): this kernel does not list the "
-                            "children of a process, so the processes of the host must "
-                            "be scanned; install the library %s of procps-ng, or use a "
-                            "kernel with CONFIG_PROC_CHILDREN",
+                            "cannot load %s (%s): the processes of the host must be "
+                            "scanned with it; install the library %s of procps-ng",
                             LIBRARY, load_error(), LIBRARY);
         return -ELIBACC;
     }
@@ -71,8 +69,8 @@ static int load(struct sbx_scan *scan, struct sbx_error *err)
 int sbx_scan_new(struct sbx_scan **ret_scan, struct sbx_error *err)
 {
     enum pids_item items[ITEM_COUNT] = {
-        [ITEM_PID] = PIDS_ID_PID,
-        [ITEM_PPID] = PIDS_ID_PPID,
+        [ITEM_PID] = PIDS_ID_PID,       [ITEM_PPID] = PIDS_ID_PPID,
+        [ITEM_PGRP] = PIDS_ID_PGRP,     [ITEM_SESSION] = PIDS_ID_SESSION,
         [ITEM_START] = PIDS_TICS_BEGAN,
     };
     struct sbx_scan *scan = calloc(1, sizeof(*scan));
@@ -124,8 +122,14 @@ int sbx_scan_run(struct sbx_scan *scan, sbx_scan_visit *visit, void *context,
     }
     for (int i = 0; i < fetch->counts->total; i++) {
         const struct pids_result *result = fetch->stacks[i]->head;
-        int rc = visit(result[ITEM_PID].result.s_int, result[ITEM_PPID].result.s_int,
-                       result[ITEM_START].result.ull_int, context);
+        const struct sbx_scanned process = {
+            .pid = result[ITEM_PID].result.s_int,
+            .ppid = result[ITEM_PPID].result.s_int,
+            .pgrp = result[ITEM_PGRP].result.s_int,
+            .session = result[ITEM_SESSION].result.s_int,
+            .start_ticks = result[ITEM_START].result.ull_int,
+        };
+        int rc = visit(&process, context);
         if (rc != 0) {
             return rc;
         }

@@ -2,9 +2,9 @@
  * scan.h - one look at every process of the host, by libproc2.
  *
  * For what descent through `children` files cannot tell: kernels without
- * CONFIG_PROC_CHILDREN. Costs microseconds for every process of the host, so nothing else
- * uses it. The library is loaded when the first scan is made, not before: a plain run
- * does not pay for it.
+ * CONFIG_PROC_CHILDREN, and orphans of an attached tree (attached.h). Costs microseconds
+ * for every process of the host, so nothing else uses it. The library is loaded when it
+ * is asked for, not before: a plain run does not pay for it.
  */
 #ifndef SBX_REAPER_SCAN_H
 #define SBX_REAPER_SCAN_H
@@ -20,9 +20,16 @@ struct sbx_scan;
 int sbx_scan_new(struct sbx_scan **ret_scan, struct sbx_error *err);
 void sbx_scan_free(struct sbx_scan *scan);
 
-/* Called with each process: its pid, parent, start time in ticks since boot. Nonzero
- * stops the scan and is returned. */
-typedef int sbx_scan_visit(pid_t pid, pid_t ppid, uint64_t start_ticks, void *context);
+struct sbx_scanned {
+    pid_t pid;
+    pid_t ppid;
+    pid_t pgrp;
+    pid_t session;
+    uint64_t start_ticks; /* since boot */
+};
+
+/* Called with each process. Nonzero stops the scan and is returned. */
+typedef int sbx_scan_visit(const struct sbx_scanned *process, void *context);
 
 /* Visits every process of the host in one pass. 0, what visit returned, or a negative
  * errno. */

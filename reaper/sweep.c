@@ -14,6 +14,7 @@
 #include "reaper/boost.h"
 #include "reaper/pidref.h"
 #include "reaper/polite.h"
+#include "reaper/sweep_private.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -30,20 +31,6 @@
 #define DRAIN_US 200000U
 /* New members within this time: it is a race, and not only a loaded machine. */
 #define BIRTHS_US 1000000U
-#define NAMING_BOUND_US 2000000U
-
-struct sweep {
-    struct sbx_tree *tree;
-    int proc_fd;
-    pid_t self;
-    const struct sbx_sweep_hooks *hooks;
-    struct sbx_sweep_result result;
-    uint64_t started_us;
-    uint64_t hopeless_since_us; /* SBX_FOREVER_US: somebody left may still die */
-    uint64_t last_met_us;       /* when a walk last met a new member */
-    size_t stopped_now;         /* members that the freezing walk under way stopped */
-    size_t running_now; /* members it met that were stopped before, yet still run */
-};
 
 /* To an own child by pid (it cannot have been reused), to any other member by identity.
  */
@@ -85,8 +72,7 @@ static void kill_member(struct sweep *sweep, struct sbx_member *member)
     }
 }
 
-/* Everybody of the last walk, deepest first. */
-static void kill_known(struct sweep *sweep)
+void sbx_sweep_kill_known(struct sweep *sweep)
 {
     for (size_t i = sbx_tree_count(sweep->tree); i > 0; i--) {
         kill_member(sweep, sbx_tree_member(sweep->tree, i - 1));
@@ -145,7 +131,12 @@ static int walk(struct sweep *sweep, void (*visit)(struct sbx_member *, void *))
     return sbx_tree_walk(sweep->tree, &hooks, NULL);
 }
 
-static bool out_of_time(const struct sweep *sweep)
+int sbx_sweep_meet(struct sweep *sweep)
+{
+    return walk(sweep, visit_met);
+}
+
+bool sbx_sweep_out_of_time(const struct sweep *sweep)
 {
     uint64_t now = sbx_clock_us();
     bool births = now - sweep->last_met_us < BIRTHS_US;
@@ -164,10 +155,9 @@ static bool wait_for_child(uint64_t us)
     return sigtimedwait(&set, NULL, &bound) == SIGCHLD;
 }
 
-/* Until a walk stops nobody new and finds all that were stopped before at rest. */
-static void freeze(struct sweep *sweep)
+void sbx_sweep_freeze(struct sweep *sweep)
 {
-    for (int walks = 0; walks < FREEZE_WALKS && !out_of_time(sweep); walks++) {
+    for (int walks = 0; walks < FREEZE_WALKS && !sbx_sweep_out_of_time(sweep); walks++) {
         sweep->stopped_now = 0;
         sweep->running_now = 0;
         if (walk(sweep, visit_freeze) < 0) {
@@ -237,8 +227,7 @@ static uint64_t worth_us(struct sweep *sweep)
     return all_stuck ? SBX_SWEEP_STUCK_US : SBX_FOREVER_US;
 }
 
-/* Only members are left whom SIGKILL does not end, for long enough. */
-static bool is_hopeless(struct sweep *sweep)
+bool sbx_sweep_is_hopeless(struct sweep *sweep)
 {
     uint64_t worth = worth_us(sweep);
     uint64_t now = sbx_clock_us();
@@ -252,7 +241,7 @@ static bool is_hopeless(struct sweep *sweep)
     return now - sweep->hopeless_since_us >= worth;
 }
 
-static const char *why_alive(const struct sbx_member *member)
+const char *sbx_sweep_why_alive(const struct sbx_member *member)
 {
     if (member->refused) {
         return "not permitted (EPERM)";
@@ -269,27 +258,28 @@ static const char *why_alive(const struct sbx_member *member)
 static void name_survivors(struct sweep *sweep)
 {
     /* The time is up, but a list that stops half way would call the others ended. */
-    sbx_tree_set_deadline(sweep->tree, sbx_clock_us() + NAMING_BOUND_US);
-    (void)walk(sweep, visit_met);
+    sbx_tree_set_deadline(sweep->tree, sbx_clock_us() + SBX_SWEEP_NAMING_US);
+    (void)sbx_sweep_meet(sweep);
     if (reaped_all(sweep)) {
         return;
     }
     for (size_t i = 0; i < sbx_tree_count(sweep->tree); i++) {
         const struct sbx_member *member = sbx_tree_member(sweep->tree, i);
-        sweep->hooks->survivor(member, why_alive(member), sweep->hooks->context);
+        sweep->hooks->survivor(member, sbx_sweep_why_alive(member),
+                               sweep->hooks->context);
     }
 }
 
 static bool end_by_freezing(struct sweep *sweep)
 {
     sbx_boost_sweep();
-    while (!out_of_time(sweep)) {
-        freeze(sweep);
-        kill_known(sweep);
+    while (!sbx_sweep_out_of_time(sweep)) {
+        sbx_sweep_freeze(sweep);
+        sbx_sweep_kill_known(sweep);
         if (drain(sweep) || end_quickly(sweep)) {
             return true;
         }
-        if (walk(sweep, visit_met) == 0 && is_hopeless(sweep)) {
+        if (sbx_sweep_meet(sweep) == 0 && sbx_sweep_is_hopeless(sweep)) {
             return false;
         }
     }
@@ -310,8 +300,8 @@ int sbx_sweep(struct sbx_tree *tree, int proc_fd, const struct sbx_sweep_hooks *
     int r = 0;
     if (!reaped_all(&sweep)) {
         sbx_tree_set_deadline(tree, sweep.started_us + SBX_SWEEP_PATIENCE_US);
-        r = walk(&sweep, visit_met);
-        kill_known(&sweep);
+        r = sbx_sweep_meet(&sweep);
+        sbx_sweep_kill_known(&sweep);
         if (!end_quickly(&sweep) && !end_by_freezing(&sweep)) {
             name_survivors(&sweep);
         }

@@ -48,6 +48,17 @@ struct sbx_sweep_result {
 int sbx_sweep(struct sbx_tree *tree, int proc_fd, const struct sbx_sweep_hooks *hooks,
               struct sbx_sweep_result *ret_result);
 
+/*
+ * The same for an attached tree (attached.h), whose members are not ours to reap: frozen
+ * with SIGSTOP until no walk, nor a look at the whole host, meets anybody new; sent
+ * SIGKILL; then waited for until each is gone or a zombie. Best effort: `empty` says that
+ * none of those who were ever met is alive, and nothing of those whom nobody has met.
+ * `reap` is not called.
+ */
+int sbx_sweep_remembered(struct sbx_tree *tree, int proc_fd,
+                         const struct sbx_sweep_hooks *hooks,
+                         struct sbx_sweep_result *ret_result);
+
 /* Sends signal_number once to every live member that is to hear it (polite.h), then
  * SIGCONT to all, so that stopped ones act on it. Returns how many were signalled. */
 uint64_t sbx_polite(struct sbx_tree *tree, int proc_fd, int signal_number);

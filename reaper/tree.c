@@ -12,6 +12,7 @@
 #include "reaper/members.h"
 #include "reaper/pidref.h"
 #include "reaper/scan.h"
+#include "reaper/tree_private.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,31 +22,6 @@
 
 /* A walk looks at the clock once for so many members. */
 #define LOOK_AT_CLOCK 32U
-
-struct relation {
-    pid_t pid;
-    pid_t ppid;
-};
-
-struct sbx_tree {
-    int proc_fd;
-    pid_t self;
-    int self_children_fd; /* -1: no such file on this kernel */
-    struct sbx_members members;
-
-    uint64_t deadline_us;
-    uint32_t generation;
-    size_t new_count;
-    pid_t hidden_pid; /* met in the walk under way; 0: none */
-    uint64_t total_count;
-
-    const struct sbx_tree_hooks *hooks; /* of the walk under way */
-
-    struct sbx_scan *scan; /* NULL: descent by children files */
-    struct relation *relations;
-    size_t relation_count;
-    size_t relation_capacity;
-};
 
 /* --- one member --- */
 
@@ -131,6 +107,7 @@ static int tell_hidden(struct sbx_tree *tree, pid_t pid, int error)
     /* Its number may have been given to somebody new between the two looks. */
     if (sbx_proc_stat_at(tree->proc_fd, pid, &stat) == -ENOENT && sbx_pid_exists(pid)) {
         tree->hidden_pid = pid;
+        tree->hidden_once_pid = pid;
     }
     return error;
 }
@@ -177,18 +154,21 @@ static int read_new(struct sbx_tree *tree, pid_t pid, int *ret_fd,
 
 /* Between the list that named it and this look a child can be reaped and its pid given to
  * a stranger. The parent of a descendant is always one too, or the root. */
-static bool descends(const struct sbx_tree *tree, const struct sbx_proc_stat *stat)
+static bool belongs(const struct sbx_tree *tree, const struct sbx_proc_stat *stat)
 {
+    if (tree->attached != NULL) {
+        return sbx_attached_takes(tree, stat);
+    }
     return stat->ppid == tree->self ||
            sbx_members_find(&tree->members, stat->ppid) != SBX_NO_SLOT;
 }
 
-static int add(struct sbx_tree *tree, pid_t pid, uint32_t *ret_slot)
+int sbx_tree_add(struct sbx_tree *tree, pid_t pid, uint32_t *ret_slot)
 {
     struct sbx_proc_stat stat;
     int stat_fd = -1;
     int r = read_new(tree, pid, &stat_fd, &stat);
-    if (r == 0 && !descends(tree, &stat)) {
+    if (r == 0 && !belongs(tree, &stat)) {
         sbx_members_drop(&tree->members, &stat_fd);
         r = -ESRCH;
     }
@@ -212,6 +192,9 @@ static int add(struct sbx_tree *tree, pid_t pid, uint32_t *ret_slot)
     }
     tree->new_count++;
     tree->total_count++;
+    if (tree->hooks != NULL && tree->hooks->found != NULL) {
+        tree->hooks->found(&tree->members.slots[*ret_slot], tree->hooks->context);
+    }
     return 0;
 }
 
@@ -225,6 +208,9 @@ static void vanish(struct sbx_tree *tree, uint32_t slot)
                         parent == SBX_NO_SLOT ? NULL : &tree->members.slots[parent],
                         hooks->context);
     }
+    if (tree->attached != NULL) {
+        sbx_attached_vanished(tree, slot);
+    }
     sbx_members_forget(&tree->members, slot);
 }
 
@@ -234,6 +220,9 @@ static void enlist(struct sbx_tree *tree, uint32_t slot)
 {
     tree->members.slots[slot].seen_generation = tree->generation;
     sbx_members_enlist(&tree->members, slot);
+    if (tree->attached != NULL) {
+        sbx_attached_enlisted(tree, slot);
+    }
     const struct sbx_tree_hooks *hooks = tree->hooks;
     if (hooks != NULL && hooks->visit != NULL) {
         hooks->visit(&tree->members.slots[slot], hooks->context);
@@ -242,7 +231,7 @@ static void enlist(struct sbx_tree *tree, uint32_t slot)
 
 /* A pid that some thread names as its child. Returns 0, or a negative errno that ends the
  * walk. */
-static int admit(pid_t pid, void *context)
+int sbx_tree_admit(pid_t pid, void *context)
 {
     struct sbx_tree *tree = context;
     uint32_t slot = sbx_members_find(&tree->members, pid);
@@ -259,7 +248,7 @@ static int admit(pid_t pid, void *context)
         }
     }
     if (slot == SBX_NO_SLOT) {
-        r = add(tree, pid, &slot);
+        r = sbx_tree_add(tree, pid, &slot);
     }
     if (r < 0) {
         return is_gone(tell_hidden(tree, pid, r)) ? 0 : r;
@@ -274,7 +263,7 @@ static int admit_children_of_thread(pid_t pid, pid_t tid, struct sbx_tree *tree)
     if (fd < 0) {
         return is_gone(tell_hidden(tree, pid, fd)) ? 0 : fd;
     }
-    int r = sbx_proc_read_children(fd, admit, tree);
+    int r = sbx_proc_read_children(fd, sbx_tree_admit, tree);
     return is_gone(r) ? 0 : r;
 }
 
@@ -308,7 +297,7 @@ static int expand_main_thread(struct sbx_tree *tree, uint32_t slot)
         return admit_children_of_thread(pid, pid, tree);
     }
     /* The table may move while children are admitted: `member` is not used after this. */
-    int r = sbx_proc_read_children(member->children_fd, admit, tree);
+    int r = sbx_proc_read_children(member->children_fd, sbx_tree_admit, tree);
     return is_gone(r) ? 0 : r;
 }
 
@@ -350,7 +339,7 @@ static int expand(struct sbx_tree *tree, uint32_t slot)
         return 0; /* its children have another parent already */
     }
     if (tree->scan != NULL) {
-        return each_scanned_child(tree, pid, admit, tree);
+        return each_scanned_child(tree, pid, sbx_tree_admit, tree);
     }
     bool threaded = member->stat.threads > 1;
     int r = expand_main_thread(tree, slot);
@@ -368,7 +357,7 @@ static bool is_late(const struct sbx_tree *tree, uint32_t step)
            tree->deadline_us != SBX_FOREVER_US && sbx_clock_us() >= tree->deadline_us;
 }
 
-static int expand_from(struct sbx_tree *tree, uint32_t *next)
+int sbx_tree_expand_from(struct sbx_tree *tree, uint32_t *next)
 {
     for (; *next < tree->members.order_count; (*next)++) {
         if (is_late(tree, *next)) {
@@ -400,7 +389,7 @@ static int look_for_missing(struct sbx_tree *tree, uint32_t *next)
             return r;
         }
         enlist(tree, slot);
-        r = expand_from(tree, next);
+        r = sbx_tree_expand_from(tree, next);
         if (r < 0) {
             return r;
         }
@@ -408,9 +397,8 @@ static int look_for_missing(struct sbx_tree *tree, uint32_t *next)
     return 0;
 }
 
-static int note_relation(pid_t pid, pid_t ppid, uint64_t start_ticks, void *context)
+static int note_relation(const struct sbx_scanned *process, void *context)
 {
-    (void)start_ticks;
     struct sbx_tree *tree = context;
     if (tree->relation_count == tree->relation_capacity) {
         size_t capacity =
@@ -423,11 +411,12 @@ static int note_relation(pid_t pid, pid_t ppid, uint64_t start_ticks, void *cont
         tree->relations = relations;
         tree->relation_capacity = capacity;
     }
-    tree->relations[tree->relation_count++] = (struct relation){pid, ppid};
+    tree->relations[tree->relation_count++] =
+        (struct relation){process->pid, process->ppid};
     return 0;
 }
 
-static int scan_host(struct sbx_tree *tree, struct sbx_error *err)
+int sbx_tree_scan_host(struct sbx_tree *tree, struct sbx_error *err)
 {
     tree->relation_count = 0;
     int r = sbx_scan_run(tree->scan, note_relation, tree, err);
@@ -444,7 +433,7 @@ static int scan_host(struct sbx_tree *tree, struct sbx_error *err)
 int sbx_tree_each_child(struct sbx_tree *tree, sbx_proc_visit *visit, void *context)
 {
     if (tree->scan != NULL) {
-        int r = scan_host(tree, NULL);
+        int r = sbx_tree_scan_host(tree, NULL);
         return r < 0 ? r : each_scanned_child(tree, tree->self, visit, context);
     }
     return sbx_proc_read_children(tree->self_children_fd, visit, context);
@@ -458,16 +447,20 @@ int sbx_tree_walk(struct sbx_tree *tree, const struct sbx_tree_hooks *hooks,
     tree->new_count = 0;
     tree->hidden_pid = 0;
     tree->hooks = hooks;
-    int r = sbx_tree_each_child(tree, admit, tree);
+    int r = tree->attached != NULL ? sbx_attached_start(tree)
+                                   : sbx_tree_each_child(tree, sbx_tree_admit, tree);
     uint32_t next = 0;
     if (r == 0) {
-        r = expand_from(tree, &next);
+        r = sbx_tree_expand_from(tree, &next);
     }
     if (r == 0) {
         r = look_for_missing(tree, &next);
     }
+    if (r == 0 && tree->attached != NULL) {
+        r = sbx_attached_finish(tree, &next);
+    }
     tree->hooks = NULL;
-    if (r == 0 && tree->hidden_pid != 0) {
+    if (r == 0 && tree->hidden_pid != 0 && !tree->passes_over_hidden) {
         return sbx_error_set(err, EACCES, SBX_STAGE_MONITOR,
                              "process %d of the tree is hidden from us (hidepid)",
                              tree->hidden_pid);
@@ -525,11 +518,14 @@ int sbx_tree_new(int proc_fd, size_t fd_budget, struct sbx_tree **ret_tree,
                              "no memory for the process tree");
     }
     tree->self_children_fd = sbx_proc_open_children(proc_fd, tree->self, tree->self);
-    if (tree->self_children_fd < 0) {
-        r = tree->self_children_fd == -ENOENT
-                ? sbx_scan_new(&tree->scan, err)
-                : sbx_error_set(err, -tree->self_children_fd, SBX_STAGE_MONITOR,
-                                "the list of children cannot be opened");
+    if (tree->self_children_fd == -ENOENT) {
+        r = sbx_scan_new(&tree->scan, err);
+        if (r < 0) {
+            sbx_error_prefix(err, "this kernel does not list the children of a process");
+        }
+    } else if (tree->self_children_fd < 0) {
+        r = sbx_error_set(err, -tree->self_children_fd, SBX_STAGE_MONITOR,
+                          "the list of children cannot be opened");
     }
     if (r < 0) {
         sbx_tree_free(tree);
@@ -559,6 +555,7 @@ void sbx_tree_free(struct sbx_tree *tree)
     sbx_members_done(&tree->members);
     sbx_fd_drop(&tree->self_children_fd);
     sbx_scan_free(tree->scan);
+    sbx_attached_free(tree->attached);
     free(tree->relations);
     free(tree);
 }

@@ -49,6 +49,13 @@ struct sbx_member {
     bool spared; /* is not, being a launcher, since who is below it is */
     unsigned living_children;
     pid_t only_child; /* when that is 1 */
+    /* In an attached tree (attached.h): */
+    bool mourned;      /* its end was noted */
+    bool outside;      /* its parent is no member */
+    bool session_ours; /* its session, or its process group, was made by a member */
+    bool group_ours;
+    pid_t session_noted; /* what the two were worked out for */
+    pid_t group_noted;
     /* For the sweep. */
     bool met;     /* told to the caller */
     bool frozen;  /* was sent SIGSTOP */
@@ -67,6 +74,8 @@ struct sbx_tree;
 struct sbx_tree_hooks {
     /* Each live member, parents before children, before its own children are read. */
     void (*visit)(struct sbx_member *member, void *context);
+    /* A member that is met for the first time; before `visit`. */
+    void (*found)(const struct sbx_member *member, void *context);
     /* A member that is gone and that was not reaped by us; called before it is forgotten.
      * `parent` may be NULL. */
     void (*vanished)(const struct sbx_member *member, const struct sbx_member *parent,

@@ -50,19 +50,17 @@ struct seen {
     pid_t wanted;
     int times;
     int all;
-    pid_t ppid;
-    uint64_t start_ticks;
+    struct sbx_scanned process;
     int stop_at; /* 0: never */
 };
 
-static int look(pid_t pid, pid_t ppid, uint64_t start_ticks, void *context)
+static int look(const struct sbx_scanned *process, void *context)
 {
     struct seen *seen = context;
     seen->all++;
-    if (pid == seen->wanted) {
+    if (process->pid == seen->wanted) {
         seen->times++;
-        seen->ppid = ppid;
-        seen->start_ticks = start_ticks;
+        seen->process = *process;
     }
     return seen->all == seen->stop_at ? 77 : 0;
 }
@@ -94,8 +92,10 @@ START_TEST(finds_our_child)
     struct seen seen = {.wanted = pid};
     ck_assert_msg(sbx_scan_run(scan, look, &seen, &error) == 0, "%s", error.message);
     ck_assert_int_eq(seen.times, 1);
-    ck_assert_int_eq(seen.ppid, getpid());
-    ck_assert_uint_eq(seen.start_ticks, stat.start_ticks);
+    ck_assert_int_eq(seen.process.ppid, getpid());
+    ck_assert_int_eq(seen.process.pgrp, getpgrp());
+    ck_assert_int_eq(seen.process.session, getsid(0));
+    ck_assert_uint_eq(seen.process.start_ticks, stat.start_ticks);
     ck_assert_int_gt(seen.all, 2);
 
     /* Stopped early, and whole again the next time. */
@@ -124,7 +124,7 @@ START_TEST(made_and_freed_again_and_again)
         ck_assert_int_eq(sbx_scan_new(&scan, NULL), 0);
         ck_assert_int_eq(sbx_scan_run(scan, look, &seen, NULL), 0);
         ck_assert_int_eq(seen.times, 1);
-        ck_assert_int_eq(seen.ppid, getppid());
+        ck_assert_int_eq(seen.process.ppid, getppid());
         sbx_scan_free(scan);
     }
     sbx_scan_free(NULL);
