@@ -178,6 +178,10 @@ static void note_strays(struct sbx_watch *watch)
 /* Reaps, and tells the termination machine what that showed. */
 void sbx_watch_reap(struct sbx_watch *watch)
 {
+    if (watch->attach.on) {
+        sbx_attach_look(watch); /* that we have no child says nothing */
+        return;
+    }
     bool ended_before = watch->leader_ended;
     bool empty = reap(watch) == -ECHILD;
     if (empty) {
@@ -200,6 +204,10 @@ static void note_survivor(const struct sbx_member *member, const char *why, void
 
 void sbx_watch_sweep(struct sbx_watch *watch)
 {
+    if (watch->attach.on) {
+        sbx_attach_sweep(watch);
+        return;
+    }
     struct sbx_termination *termination = &watch->record->termination;
     struct sbx_sweep_hooks hooks = {
         .reap = reap, .met = note_stray, .survivor = note_survivor, .context = watch};
@@ -227,12 +235,19 @@ static void signal_politely(struct sbx_watch *watch)
     /* The deadline of the run has passed when this is its end, and would cut the walk
      * short. */
     sbx_tree_set_deadline(watch->tree, watch->terminate.deadline_us);
-    (void)sbx_tree_walk(watch->tree, NULL, &ignored); /* a failed walk: whom we know */
+    if (watch->attach.on) {
+        sbx_attach_meet_all(watch);
+    } else {
+        /* After a failed walk: whom we know. */
+        (void)sbx_tree_walk(watch->tree, NULL, &ignored);
+    }
     sbx_wrapper_mark(watch->tree, watch->proc_fd); /* some are younger than the sample */
     watch->record->termination.signal = watch->spec->signal;
     (void)sbx_polite(watch->tree, watch->proc_fd, watch->spec->signal);
-    sbx_watch_note_command(watch); /* it may be younger than the last sample */
-    sbx_watch_name_heir(watch);
+    if (!watch->attach.on) { /* whose end would tell us nothing, as we reap nobody */
+        sbx_watch_note_command(watch); /* it may be younger than the last sample */
+        sbx_watch_name_heir(watch);
+    }
 }
 
 void sbx_watch_set_overdue(struct sbx_watch *watch)
@@ -290,6 +305,10 @@ void sbx_watch_breach(struct sbx_watch *watch, const struct sbx_breach *breach)
     if (!sbx_terminate_judges(&watch->terminate)) {
         return; /* the first reason has won, or clean-up has begun */
     }
+    if (watch->attach.on && watch->attach.observes) {
+        sbx_attach_leave(watch, sbx_reason_name(breach->reason));
+        return;
+    }
     watch->record->breach = *breach;
     enum sbx_event event =
         gets_grace(watch, breach->reason) ? SBX_EVENT_STOP_POLITE : SBX_EVENT_STOP_NOW;
@@ -308,12 +327,22 @@ void sbx_watch_breach_plain(struct sbx_watch *watch, enum sbx_reason reason)
 
 void sbx_watch_cancel(struct sbx_watch *watch, int signal_number)
 {
+    if (watch->attach.on && watch->attach.observes) {
+        sbx_attach_leave(watch, NULL);
+        return;
+    }
     enum sbx_event event = SBX_EVENT_STOP_NOW; /* a second one skips the grace */
     if (sbx_terminate_judges(&watch->terminate)) {
         watch->record->cancel_signal = signal_number;
         event = SBX_EVENT_STOP_POLITE;
     }
     carry_out(watch, sbx_terminate_next(&watch->terminate, event, sbx_clock_us()));
+}
+
+void sbx_watch_empty(struct sbx_watch *watch)
+{
+    carry_out(watch,
+              sbx_terminate_next(&watch->terminate, SBX_EVENT_EMPTY, sbx_clock_us()));
 }
 
 void sbx_watch_phase_over(struct sbx_watch *watch)

@@ -111,7 +111,11 @@ void sbx_watch_on_sample(void *context)
     note_sampling(watch, started);
     sbx_watch_note_output(watch, &now, started);
     note_current(watch, &now, started);
-    sbx_watch_note_command(watch);
+    if (watch->attach.on) {
+        sbx_attach_sampled(watch);
+    } else {
+        sbx_watch_note_command(watch);
+    }
     sbx_logger_row(watch->logger, &now);
     struct sbx_pace pace = {.interval_us = watch->spec->interval_us,
                             .cpus = watch->cpus,
@@ -163,7 +167,7 @@ void sbx_watch_on_phase(void *context)
 static void look_at_stopped_leader(struct sbx_watch *watch)
 {
     siginfo_t info = {0};
-    if (watch->leader_ended ||
+    if (watch->leader_ended || watch->attach.on ||
         waitid(P_PID, (id_t)watch->leader, &info, WSTOPPED | WNOHANG) < 0 ||
         info.si_pid != watch->leader || info.si_code != CLD_STOPPED) {
         return;
@@ -193,6 +197,13 @@ void sbx_watch_on_signals(void *context)
 
 static void pass_to_command(const struct sbx_watch *watch, int signal_number)
 {
+    if (watch->attach.on) {
+        if (signal_number == SIGTSTP) {
+            /* ^Z is meant for us alone: the guard stops, and we go on. */
+            sbx_pair_send(watch->link->socket, SBX_MESSAGE_STOPPED, SIGTSTP);
+        }
+        return;
+    }
     if (watch->leader_ended) {
         return; /* its pid, and its group's, may be somebody else's by now */
     }

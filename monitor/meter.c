@@ -4,6 +4,7 @@
 #include "monitor/meter.h"
 
 #include "base/clock.h"
+#include "reaper/attached.h"
 #include "reaper/wrapper.h"
 
 #include <errno.h>
@@ -110,6 +111,16 @@ static uint64_t ticks_us(uint64_t ticks)
     return sbx_proc_own_cpu_us(&only);
 }
 
+static uint64_t user_us(const struct sbx_proc_stat *stat)
+{
+    return ticks_us(stat->utime_ticks + stat->cutime_ticks);
+}
+
+static uint64_t system_us(const struct sbx_proc_stat *stat)
+{
+    return ticks_us(stat->stime_ticks + stat->cstime_ticks);
+}
+
 static uint64_t waited_us(const struct sbx_member *member)
 {
     return sbx_proc_tree_cpu_us(&member->stat) - sbx_proc_own_cpu_us(&member->stat);
@@ -123,6 +134,11 @@ static void note_vanished(const struct sbx_member *member,
 {
     struct sbx_meter *meter = context;
     uint64_t used = sbx_proc_tree_cpu_us(&member->stat);
+    if (meter->attached && member->outside) {
+        meter->reaped_user_us += user_us(&member->stat);
+        meter->reaped_system_us += system_us(&member->stat);
+        return;
+    }
     if (parent == NULL || used == 0) {
         return;
     }
@@ -145,11 +161,17 @@ static void note_vanished(const struct sbx_member *member,
     }
 }
 
+static uint64_t without(uint64_t value, uint64_t part)
+{
+    return value > part ? value - part : 0;
+}
+
 static void take_cpu(struct sbx_meter *meter, const struct sums *sums)
 {
     struct sbx_usage *usage = meter->usage;
-    uint64_t user = sums->user_us + meter->reaped_user_us;
-    uint64_t system = sums->system_us + meter->reaped_system_us;
+    uint64_t user = without(sums->user_us + meter->reaped_user_us, meter->before_user_us);
+    uint64_t system =
+        without(sums->system_us + meter->reaped_system_us, meter->before_system_us);
     /* Between the reading of a parent and of its child the child's share can be seen
      * twice or not at all: never go back. */
     raise_to(&usage->cpu_user_us, user);
@@ -249,8 +271,8 @@ static void add_member(struct sums *sums, struct sbx_sample *sample,
 {
     const struct sbx_proc_stat *stat = &member->stat;
     uint64_t own_us = sbx_proc_own_cpu_us(stat);
-    sums->user_us += ticks_us(stat->utime_ticks + stat->cutime_ticks);
-    sums->system_us += ticks_us(stat->stime_ticks + stat->cstime_ticks);
+    sums->user_us += user_us(stat);
+    sums->system_us += system_us(stat);
     offer(&sample->cpu_culprit, member, own_us + waited_us(member));
     if (sbx_member_ended(member)) {
         return;
@@ -543,11 +565,44 @@ static void take_memory(struct sbx_meter *meter, struct sbx_tree *tree,
 
 /* --- the sample --- */
 
+/* Who is older than our attaching, whenever he is met, has used what he has before. */
+static void note_found(const struct sbx_member *member, void *context)
+{
+    struct sbx_meter *meter = context;
+    if (meter->attached && member->stat.start_ticks < meter->attached_ticks) {
+        meter->before_user_us += user_us(&member->stat);
+        meter->before_system_us += system_us(&member->stat);
+    }
+}
+
+int sbx_meter_walk(struct sbx_meter *meter, struct sbx_tree *tree, struct sbx_error *err)
+{
+    struct sbx_tree_hooks hooks = {
+        .found = note_found, .vanished = note_vanished, .context = meter};
+    return sbx_tree_walk(tree, &hooks, err);
+}
+
+int sbx_meter_attach(struct sbx_meter *meter, struct sbx_tree *tree,
+                     struct sbx_error *err)
+{
+    int r = sbx_meter_walk(meter, tree, err);
+    if (r < 0) {
+        return r;
+    }
+    for (size_t i = 0; i < sbx_tree_count(tree); i++) {
+        meter->before_user_us += user_us(&sbx_tree_member(tree, i)->stat);
+        meter->before_system_us += system_us(&sbx_tree_member(tree, i)->stat);
+    }
+    meter->attached = true;
+    meter->attached_ticks = sbx_tree_since_ticks(tree);
+    meter->usage->cpu_complete = false; /* what is used after the last look is unseen */
+    return 0;
+}
+
 int sbx_meter_sample(struct sbx_meter *meter, struct sbx_tree *tree, uint64_t elapsed_us,
                      struct sbx_sample *ret_sample, struct sbx_error *err)
 {
-    struct sbx_tree_hooks hooks = {.vanished = note_vanished, .context = meter};
-    int r = sbx_tree_walk(tree, &hooks, err);
+    int r = sbx_meter_walk(meter, tree, err);
     if (r < 0) {
         return r;
     }

@@ -33,6 +33,12 @@ struct sbx_meter {
 
     uint64_t reaped_user_us;
     uint64_t reaped_system_us;
+    /* Of an attached tree: members that nobody among them waits for count as reaped, with
+     * what was last seen of them. */
+    bool attached;
+    uint64_t attached_ticks; /* when, in the unit of start times */
+    uint64_t before_user_us; /* what members had used by then */
+    uint64_t before_system_us;
     uint64_t unseen_count;   /* reaped, but never met by a walk */
     uint64_t lost_cpu_us;    /* last seen of children that nobody waited for */
     struct sbx_pss *pss;     /* borrowed */
@@ -50,6 +56,14 @@ struct sbx_meter {
 /* Call it before the launch (it looks at the caller's own memory). `pss` is borrowed. */
 void sbx_meter_init(struct sbx_meter *meter, int proc_fd, const struct sbx_limits *limits,
                     struct sbx_pss *pss, struct sbx_usage *usage);
+
+/* For an attached tree, after sbx_meter_init: the first walk. What members have used
+ * until now does not count. 0, or a negative errno. */
+int sbx_meter_attach(struct sbx_meter *meter, struct sbx_tree *tree,
+                     struct sbx_error *err);
+
+/* One walk that measures nothing, but misses nobody who vanishes. */
+int sbx_meter_walk(struct sbx_meter *meter, struct sbx_tree *tree, struct sbx_error *err);
 
 /* A child of ours was reaped; `known`: it had been a member. */
 void sbx_meter_reaped(struct sbx_meter *meter, const struct rusage *rusage, bool known);

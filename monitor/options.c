@@ -7,6 +7,7 @@
 #include "monitor/option_rules.h"
 
 #include "base/error.h"
+#include "monitor/attach.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -196,7 +197,15 @@ static const char *const form_words[] = {
         FLAG(preserve_status)) \
     ROW("breach-status", 0, "N", "Exit status", \
         "exit status of a breach (default 124)", \
-        .set = sbx_set_int, FIELD(breach_status), .kind = &sbx_kind_count, RANGE(1, 255, "1 to 255"))
+        .set = sbx_set_int, FIELD(breach_status), .kind = &sbx_kind_count, RANGE(1, 255, "1 to 255")) \
+    ROW("pid", 0, "PID", "Attaching", \
+        "attach to a running process and all that descends from it, instead of running " \
+        "a command", \
+        .set = sbx_set_int, FIELD(attach.pid), .kind = &sbx_kind_count, RANGE(1, INT_MAX, "a pid")) \
+    ROW("enforce", 0, NULL, "Attaching", \
+        "with --pid: hold limits and ceilings, end the tree; without, it is only " \
+        "observed", \
+        FLAG(attach.enforce))
 
 #define AS_OPTION(name, letter, value, heading, help, ...) \
     {name, letter, value, heading, help},
@@ -246,6 +255,7 @@ int sbx_spec_set(struct sbx_spec *spec, const char *name, const char *value,
         sbx_setting_free(setting);
     } else {
         sbx_settings_add(&spec->settings, setting);
+        sbx_attach_note(spec, option);
     }
     return result;
 }

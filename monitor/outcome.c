@@ -59,6 +59,8 @@ int sbx_report_status(const struct sbx_spec *spec, const struct sbx_record *reco
                                          : SBX_STATUS_FAILED;
     case SBX_OUTCOME_LAUNCH_FAILED:
         return failed_status(record);
+    case SBX_OUTCOME_OBSERVED:
+        return 0;
     case SBX_OUTCOME_LOST:
         break;
     }
@@ -209,7 +211,9 @@ static const char *stray_fate(const struct sbx_spec *spec,
         record->termination.killed_count == 0 && spec->strays == SBX_STRAYS_WAIT) {
         return "waited for";
     }
-    bool kept = spec->strays == SBX_STRAYS_KEEP && record->outcome != SBX_OUTCOME_LOST &&
+    bool wished =
+        spec->strays == SBX_STRAYS_KEEP || record->outcome == SBX_OUTCOME_OBSERVED;
+    bool kept = wished && record->outcome != SBX_OUTCOME_LOST &&
                 record->termination.proof == SBX_PROOF_NONE;
     return kept ? "left running" : "ended";
 }

@@ -122,6 +122,7 @@ const char *sbx_outcome_name(enum sbx_outcome outcome)
         [SBX_OUTCOME_BREACH] = "breach",
         [SBX_OUTCOME_CANCELLED] = "cancelled",
         [SBX_OUTCOME_LAUNCH_FAILED] = "launch-failed",
+        [SBX_OUTCOME_OBSERVED] = "observed",
     };
     size_t index = (size_t)outcome;
     return index < sizeof names / sizeof names[0] ? names[index] : "lost";

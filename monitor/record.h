@@ -29,6 +29,7 @@ enum sbx_outcome {
     SBX_OUTCOME_BREACH,
     SBX_OUTCOME_CANCELLED,
     SBX_OUTCOME_LAUNCH_FAILED,
+    SBX_OUTCOME_OBSERVED, /* an attached tree ended, or we left it */
 };
 
 enum sbx_reason {
@@ -118,7 +119,11 @@ struct sbx_sampling {
     uint64_t monitor_cpu_us;
 };
 
-enum sbx_tracking { SBX_TRACKING_NONE = 0, SBX_TRACKING_SUBREAPER };
+enum sbx_tracking {
+    SBX_TRACKING_NONE = 0,
+    SBX_TRACKING_SUBREAPER,
+    SBX_TRACKING_REMEMBERED,
+};
 enum sbx_kill { SBX_KILL_NONE = 0, SBX_KILL_SWEEP };
 enum sbx_proof { SBX_PROOF_NONE = 0, SBX_PROOF_NO_CHILDREN };
 
@@ -150,7 +155,7 @@ enum sbx_truncated { SBX_TRUNCATED_UNKNOWN = 0, SBX_TRUNCATED_NO, SBX_TRUNCATED_
 
 struct sbx_record {
     char run_id[SBX_RUN_ID_SIZE]; /* ASCII */
-    pid_t leader_pid;             /* of the command; 0: never started */
+    pid_t leader_pid;             /* of the command, or attached to; 0: never started */
     pid_t wrapper_pid;            /* of the launcher around it; 0: none */
     uint64_t started_real_us;     /* 0: unknown */
     uint64_t finished_real_us;

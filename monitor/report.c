@@ -263,16 +263,17 @@ static void put_sampling(struct sbx_json *json, const struct sbx_record *record)
 
 static void put_containment(struct sbx_json *json, const struct sbx_record *record)
 {
-    if (record->tracking != SBX_TRACKING_SUBREAPER) {
+    bool remembered = record->tracking == SBX_TRACKING_REMEMBERED;
+    if (record->tracking != SBX_TRACKING_SUBREAPER && !remembered) {
         return;
     }
     sbx_json_object(json, "containment");
-    sbx_json_string(json, "tracking", "subreaper");
+    sbx_json_string(json, "tracking", remembered ? "remembered" : "subreaper");
     if (record->kill == SBX_KILL_SWEEP) {
         sbx_json_string(json, "kill", "sweep");
     }
     /* Every descendant comes back to a subreaper, whatever it does. */
-    sbx_json_string(json, "guarantee", "complete");
+    sbx_json_string(json, "guarantee", remembered ? "best-effort" : "complete");
     sbx_json_close(json);
 }
 

@@ -4,6 +4,8 @@
  * has to be copied between them and nothing is lost with either.
  */
 #include "monitor/run.h"
+
+#include "monitor/attach.h"
 #include "monitor/detach.h"
 #include "monitor/logger.h"
 #include "monitor/record.h"
@@ -35,6 +37,7 @@ struct shared {
     struct sbx_pss_area pss;
     struct sbx_capture_area capture;
     struct sbx_log_area log;
+    struct sbx_attach_roll roll; /* touched only with --pid */
     char text[SBX_REPORT_SIZE];  /* touched only when the report is made */
     char other[SBX_RENDER_SIZE]; /* touched only for a form that is not JSON */
 };
@@ -155,7 +158,8 @@ static int monitor(const struct sbx_pair_link *link, void *context)
     const struct sbx_watch_means means = {.link = link,
                                           .pss = &run->shared->pss,
                                           .capture = &run->capture,
-                                          .logger = &run->logger};
+                                          .logger = &run->logger,
+                                          .roll = &run->shared->roll};
     sbx_watch_run(run->spec, &run->shared->record, &means);
     sbx_logger_finish(&run->logger, &run->shared->record);
     sbx_pair_finish(link, publish, context);
@@ -176,7 +180,11 @@ static void lost(struct sbx_pair *pair, void *context)
     /* The servants are children of the guard like what it has to end. */
     sbx_capture_hand_over(&run->capture);
     sbx_logger_pause(&run->logger);
-    sbx_watch_lost(run->spec, &run->shared->record, pair);
+    if (run->spec->attach.pid != 0) {
+        sbx_attach_lost(run->spec, &run->shared->record, &run->shared->roll);
+    } else {
+        sbx_watch_lost(run->spec, &run->shared->record, pair);
+    }
     sbx_capture_recover(&run->capture, &run->shared->record);
     sbx_logger_finish(&run->logger, &run->shared->record);
 }
@@ -241,11 +249,14 @@ static void start_record(struct sbx_record *record)
 
 int sbx_run_check(const struct sbx_spec *spec, struct sbx_error *err)
 {
-    if (spec->argv == NULL) {
+    if (spec->argv == NULL && spec->attach.pid == 0) {
         return sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS, "no command was given");
     }
-    int r = sbx_ceiling_check(spec->ceilings, sbx_start_uid(&spec->start), err);
-    r = r < 0 ? r : sbx_start_check(&spec->start, err);
+    int r = sbx_attach_check(spec, err);
+    if (r == 0 && spec->attach.pid == 0) {
+        r = sbx_ceiling_check(spec->ceilings, sbx_start_uid(&spec->start), err);
+        r = r < 0 ? r : sbx_start_check(&spec->start, err);
+    }
     if (r < 0) {
         return r;
     }

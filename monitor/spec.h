@@ -27,8 +27,17 @@ struct sbx_stream {
     int directory_fd; /* where a relative path starts; -1: none held */
 };
 
+/* --pid. */
+struct sbx_attach_asked {
+    const char *never;    /* first option given that does not go with it; static */
+    const char *enforced; /* first that needs --enforce */
+    int pid;              /* 0: not asked for */
+    bool enforce;         /* hold limits, end the tree */
+};
+
 struct sbx_spec {
     char **argv; /* NULL-terminated, owned; NULL: no command yet */
+    struct sbx_attach_asked attach;
 
     struct sbx_limits limits;
     uint64_t warn_percent; /* default 90; 1 to 100 */

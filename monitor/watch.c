@@ -87,7 +87,8 @@ static int prepare(struct sbx_watch *watch, struct rlimit *ret_nofile,
                              "the monitor cannot become a child subreaper: %s",
                              strerrordesc_np(errno));
     }
-    watch->record->tracking = SBX_TRACKING_SUBREAPER;
+    watch->record->tracking =
+        watch->attach.on ? SBX_TRACKING_REMEMBERED : SBX_TRACKING_SUBREAPER;
     sbx_boost(); /* before the launch: a bomb doubles every few milliseconds */
     size_t fd_budget = raise_nofile(ret_nofile);
     watch->proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -101,7 +102,8 @@ static int prepare(struct sbx_watch *watch, struct rlimit *ret_nofile,
     if (watch->signals < 0) {
         return watch->signals;
     }
-    int r = sbx_tree_new(watch->proc_fd, fd_budget, &watch->tree, err);
+    int r = watch->attach.on ? sbx_attach_open_tree(watch, fd_budget, err)
+                             : sbx_tree_new(watch->proc_fd, fd_budget, &watch->tree, err);
     if (r < 0) {
         return r;
     }
@@ -194,7 +196,9 @@ static void supervise(struct sbx_watch *watch)
     const struct sbx_spec *spec = watch->spec;
     struct sbx_record *record = watch->record;
     record->leader_pid = watch->leader;
-    atomic_store(&watch->link->pair->leader_pid, watch->leader);
+    if (!watch->attach.on) { /* else the guard would give it the terminal */
+        atomic_store(&watch->link->pair->leader_pid, watch->leader);
+    }
     atomic_store(&watch->link->pair->phase, SBX_PAIR_RUNNING);
     sbx_detach_release(spec);
     sbx_pair_send(watch->link->socket, SBX_MESSAGE_STARTED, 0);
@@ -239,6 +243,9 @@ static enum sbx_outcome outcome_of(const struct sbx_watch *watch)
     if (record->cancel_signal != 0) {
         return SBX_OUTCOME_CANCELLED;
     }
+    if (watch->attach.on) {
+        return SBX_OUTCOME_OBSERVED;
+    }
     if (!watch->leader_ended) {
         return SBX_OUTCOME_LOST;
     }
@@ -255,6 +262,9 @@ static void complete(struct sbx_watch *watch)
     }
     sbx_watch_drain_output(watch);
     record->outcome = outcome_of(watch);
+    if (watch->attach.on) {
+        sbx_attach_complete(watch);
+    }
     sbx_meter_finish(&watch->meter, watch->tree, empty);
     record->sampling.monitor_cpu_us = sbx_clock_cpu_us() + sbx_pss_cost_us(watch->pss);
     record->finished_real_us = sbx_clock_real_us();
@@ -269,6 +279,7 @@ static void release(struct sbx_watch *watch)
     sbx_source_free(watch->on_wall);
     sbx_source_free(watch->on_phase);
     sbx_watch_close_output(watch);
+    sbx_attach_release(watch);
     sbx_loop_free(watch->loop);
     sbx_pss_free(watch->pss);
     sbx_tree_free(watch->tree);
@@ -286,12 +297,17 @@ void sbx_watch_run(const struct sbx_spec *spec, struct sbx_record *record,
                               .logger = means->logger,
                               .link = means->link,
                               .proc_fd = -1,
-                              .signals = -1};
+                              .signals = -1,
+                              .attach = {.on = spec->attach.pid != 0,
+                                         .observes = !spec->attach.enforce,
+                                         .roll = means->roll,
+                                         .awaited_fd = -1}};
     struct rlimit nofile;
     record->failed_status = SBX_STATUS_FAILED;
     int r = prepare(&watch, &nofile, &record->error);
     if (r == 0) {
-        r = launch(&watch, &nofile, &record->error);
+        r = watch.attach.on ? sbx_attach_begin(&watch, &record->error)
+                            : launch(&watch, &nofile, &record->error);
     }
     if (r < 0) {
         record->outcome = SBX_OUTCOME_LAUNCH_FAILED;

@@ -1,10 +1,11 @@
 /*
- * watch.h - the monitor process of one run: launch, sample, judge, end, sweep. Everything
- * the run has is in one struct.
+ * watch.h - the monitor process of one run: launch or attach, sample, judge, end, sweep.
+ * Everything the run has is in one struct.
  */
 #ifndef SBX_MONITOR_WATCH_H
 #define SBX_MONITOR_WATCH_H
 
+#include "monitor/attach.h"
 #include "monitor/capture.h"
 #include "monitor/logger.h"
 #include "monitor/pss.h"
@@ -15,9 +16,10 @@
 /* What the monitor works with and others have made; all borrowed. */
 struct sbx_watch_means {
     const struct sbx_pair_link *link;
-    struct sbx_pss_area *pss;    /* shared with the reader */
-    struct sbx_capture *capture; /* what becomes of the command's streams */
-    struct sbx_logger *logger;   /* is told what happens */
+    struct sbx_pss_area *pss;     /* shared with the reader */
+    struct sbx_capture *capture;  /* what becomes of the command's streams */
+    struct sbx_logger *logger;    /* is told what happens */
+    struct sbx_attach_roll *roll; /* shared with the guard */
 };
 
 /* Does the whole work of a run in the calling process, which becomes a child subreaper,

@@ -7,6 +7,7 @@
 #ifndef SBX_MONITOR_WATCH_PRIVATE_H
 #define SBX_MONITOR_WATCH_PRIVATE_H
 
+#include "monitor/attach.h"
 #include "monitor/capture.h"
 #include "monitor/judge.h"
 #include "monitor/logger.h"
@@ -29,6 +30,20 @@ struct sbx_heir {
     bool ended; /* and was reaped by us, so that its status is known */
     int status;
     uint64_t wall_us; /* from the launch to its end */
+};
+
+/* What a run with --pid has beside the rest (attach.h). */
+struct sbx_watch_attach {
+    bool on;
+    bool observes;                /* no --enforce: nobody is signalled */
+    struct sbx_attach_roll *roll; /* shared with the guard */
+    struct sbx_pidref root;
+    /* Whose end wakes us: a member that has not ended. */
+    pid_t awaited;
+    int awaited_fd; /* its pidfd; -1: nobody's */
+    struct sbx_source *on_end;
+    bool told_hidden;
+    bool told_rss;
 };
 
 struct sbx_watch {
@@ -64,6 +79,7 @@ struct sbx_watch {
     uint64_t ending_us; /* first signal, or the leader's end; 0: neither yet */
     struct sbx_sample last;
     uint64_t last_at_us; /* 0: no sample yet */
+    struct sbx_watch_attach attach;
     unsigned cpus;
     unsigned warned;        /* bits of reasons whose limit was called near */
     int unmeasured;         /* samples that failed in a row */
@@ -89,6 +105,9 @@ void sbx_watch_cancel(struct sbx_watch *watch, int signal_number);
 
 /* The deadline of a phase may have passed. */
 void sbx_watch_phase_over(struct sbx_watch *watch);
+
+/* Nobody is left. */
+void sbx_watch_empty(struct sbx_watch *watch);
 
 /* Tells the guard by when the run should be over. */
 void sbx_watch_set_overdue(struct sbx_watch *watch);

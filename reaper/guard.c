@@ -471,6 +471,7 @@ static int run_monitor(struct guard *guard, int socket, pid_t guard_pid)
         .socket = socket,
         .reader_socket = guard->reader.monitor_end,
         .guard_pid = guard_pid,
+        .below_front = guard->below_front,
         .guard_pidfd = sbx_pidfd_open(guard_pid),
         .terminal = &guard->terminal,
         .inherited_ignored = guard->inherited_ignored,

@@ -81,6 +81,7 @@ struct sbx_pair_link {
     int reader_socket; /* to the reader */
     int guard_pidfd;   /* readable when the guard is gone */
     pid_t guard_pid;
+    bool below_front; /* the guard's parent is the front */
     const struct sbx_terminal *terminal;
     sigset_t
         inherited_ignored; /* of INT, HUP, QUIT, TERM: ignored when the program started */

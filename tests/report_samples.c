@@ -251,6 +251,31 @@ static void fill_lost_early(struct sbx_spec *spec, struct sbx_record *record)
     (void)record;
 }
 
+/* A tree that somebody else started. */
+static void fill_observed(struct sbx_spec *spec, struct sbx_record *record)
+{
+    fill_started(record);
+    spec->argv = NULL;
+    spec->attach.pid = 4711;
+    record->outcome = SBX_OUTCOME_OBSERVED;
+    record->tracking = SBX_TRACKING_REMEMBERED;
+    record->kill = SBX_KILL_NONE;
+    record->termination.proof = SBX_PROOF_NONE;
+    record->termination.duration_us = SBX_UNKNOWN;
+    sbx_record_stray(record, 5000, "daemon");
+}
+
+static void fill_enforced(struct sbx_spec *spec, struct sbx_record *record)
+{
+    fill_wall(spec, record);
+    spec->argv = NULL;
+    spec->attach.pid = 4711;
+    spec->attach.enforce = true;
+    record->signal = 0;
+    record->tracking = SBX_TRACKING_REMEMBERED;
+    record->termination.proof = SBX_PROOF_NONE;
+}
+
 static void fill_survivor(struct sbx_spec *spec, struct sbx_record *record)
 {
     fill_exited(spec, record);
@@ -375,6 +400,8 @@ const struct sample samples[] = {
     {"options", fill_options},
     {"lost", fill_lost},
     {"lost-early", fill_lost_early},
+    {"observed", fill_observed},
+    {"enforced", fill_enforced},
     {"survivor", fill_survivor},
     {"hidden", fill_hidden},
     {"kept", fill_kept},

@@ -86,6 +86,10 @@ START_TEST(test_defaults)
     ck_assert_int_eq(spec->format, SBX_FORMAT_JSON);
     ck_assert(!spec->detach);
     ck_assert_int_eq(spec->breach_status, 124);
+    ck_assert_int_eq(spec->attach.pid, 0);
+    ck_assert(!spec->attach.enforce);
+    ck_assert_ptr_null(spec->attach.never);
+    ck_assert_ptr_null(spec->attach.enforced);
     ck_assert(!spec->environment.clear);
     ck_assert_uint_eq(spec->environment.from_files.count, 0);
     ck_assert_uint_eq(spec->environment.given.count, 0);
@@ -470,7 +474,7 @@ END_TEST
 START_TEST(test_unknown)
 {
     static const char *const names[] = {"",       "wal",  "walls", "WALL", "--wall",
-                                        "wall=5", "help", "pid",   "w"};
+                                        "wall=5", "help", "pids",  "w"};
     struct sbx_spec *spec = new_spec();
     for (size_t i = 0; i < LENGTH(names); i++) {
         struct sbx_error error = {0};

@@ -257,8 +257,8 @@ static void check_form(const json_t *value, const char *name)
 static void check_report(const struct sbx_trial *trial)
 {
     static const char *const required[] = {"schema", "outcome"};
-    static const char *const outcomes[] = {"exited",    "signaled",      "breach",
-                                           "cancelled", "launch-failed", "lost"};
+    static const char *const outcomes[] = {
+        "exited", "signaled", "breach", "cancelled", "launch-failed", "lost", "observed"};
     for (size_t i = 0; i < sizeof(required) / sizeof(required[0]); i++) {
         ck_assert_msg(sbx_trial_has(trial, required[i]), "report without %s",
                       required[i]);

@@ -38,6 +38,7 @@ struct scan {
     const char *hint;         /* goes with the failure */
     bool no_stdout;           /* it was closed when we started */
     bool no_stderr;
+    bool attaches; /* --pid: no command is wanted */
 };
 
 static const char help_hint[] = " (try sbx-watch --help)";
@@ -148,6 +149,8 @@ static void apply(struct scan *scan, const struct sbx_option *option, const char
         scan->action = option == own_options ? ACTION_HELP : ACTION_VERSION;
     } else if (!own && sbx_spec_set(scan->spec, name, value, &error) < 0) {
         fail(scan, &error, option == NULL ? help_hint : "");
+    } else if (!own && strcmp(name, "pid") == 0) {
+        scan->attaches = true;
     } else if (!own) {
         refuse_closed(scan, name, value);
     }
@@ -278,8 +281,9 @@ static void print_help(void)
     size_t count = 0;
     const struct sbx_option *table = sbx_options(&count);
     (void)fputs("Usage: sbx-watch [OPTION]... [--] COMMAND [ARG]...\n"
+                "  or:  sbx-watch [OPTION]... --pid PID\n"
                 "Run COMMAND, hold its whole process tree to limits, leave no process "
-                "behind,\nreport how it ended.\n",
+                "behind,\nreport how it ended. Or attach to a tree that runs already.\n",
                 stdout);
     print_options(table, count);
     print_options(own_options, OWN_COUNT);
@@ -333,7 +337,8 @@ static int run(struct scan *scan)
     /* Also after an error, so that the report names what did not run. */
     struct sbx_error error = {0};
     const char *const *command = (const char *const *)(scan->argv + scan->next);
-    if (sbx_spec_set_command(scan->spec, command, &error) < 0) {
+    bool wanted = !scan->attaches || command[0] != NULL; /* too much is refused later */
+    if (wanted && sbx_spec_set_command(scan->spec, command, &error) < 0) {
         fail(scan, &error, usage_hint);
     }
     if (scan->failure.code != 0) {

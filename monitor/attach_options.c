@@ -1,0 +1,95 @@
+/*
+ * attach_options.c - what goes together with --pid. Options are known by their names and
+ * headings in the table; one of a heading about limits or about the start that is not
+ * named here does not go with --pid, so that a new one is refused before it is silently
+ * without effect.
+ */
+#include "monitor/attach.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum place {
+    PLACE_ANY = 0, /* goes with --pid */
+    PLACE_ENFORCE, /* with --enforce only */
+    PLACE_NEVER,
+};
+
+static const struct {
+    const char *heading;
+    const char *name; /* NULL: all others of that heading */
+    enum place place;
+} places[] = {
+    {"Limits of the tree", "wall", PLACE_ENFORCE},
+    {"Limits of the tree", "cpu", PLACE_ENFORCE},
+    {"Limits of the tree", "memory", PLACE_ENFORCE},
+    {"Limits of the tree", "processes", PLACE_ENFORCE},
+    {"Limits of the tree", "threads", PLACE_ENFORCE},
+    {"Limits of the tree", "warn", PLACE_ENFORCE},
+    {"Limits of the tree", NULL, PLACE_NEVER},
+    {"Ceilings of each process", NULL, PLACE_ENFORCE},
+    {"Ending", "signal", PLACE_ENFORCE},
+    {"Ending", "grace", PLACE_ENFORCE},
+    {"Ending", NULL, PLACE_NEVER}, /* no leader whose end would be the run's */
+    {"How the command starts", "die-with-parent", PLACE_ANY},
+    {"How the command starts", NULL, PLACE_NEVER},
+    {"Exit status", "breach-status", PLACE_ENFORCE},
+    {"Exit status", NULL, PLACE_NEVER}, /* who is not our child has no status for us */
+};
+
+static enum place place_of(const struct sbx_option *option)
+{
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        if (strcmp(places[i].heading, option->group) == 0 &&
+            (places[i].name == NULL || strcmp(places[i].name, option->name) == 0)) {
+            return places[i].place;
+        }
+    }
+    return PLACE_ANY;
+}
+
+void sbx_attach_note(struct sbx_spec *spec, const struct sbx_option *option)
+{
+    enum place place = place_of(option);
+    if (place == PLACE_NEVER && spec->attach.never == NULL) {
+        spec->attach.never = option->name;
+    } else if (place == PLACE_ENFORCE && spec->attach.enforced == NULL) {
+        spec->attach.enforced = option->name;
+    }
+}
+
+int sbx_attach_check(const struct sbx_spec *spec, struct sbx_error *err)
+{
+    const struct sbx_attach_asked *asked = &spec->attach;
+    if (asked->pid == 0) {
+        return asked->enforce ? sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS,
+                                              "option --enforce: needs --pid; a command "
+                                              "is always held to its limits")
+                              : 0;
+    }
+    if (spec->argv != NULL) {
+        return sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS,
+                             "option --pid: takes no command, it attaches to a tree that "
+                             "runs already");
+    }
+    if (asked->never != NULL) {
+        return sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS,
+                             "option --%s: does not go with --pid, which starts nothing "
+                             "and waits for nobody's exit status",
+                             asked->never);
+    }
+    if (!asked->enforce && asked->enforced != NULL) {
+        return sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS,
+                             "option --%s: with --pid it needs --enforce; else the tree "
+                             "is only observed",
+                             asked->enforced);
+    }
+    if ((spec->require & 1U << SBX_REQUIRE_COMPLETE) != 0) {
+        return sbx_error_set(err, EINVAL, SBX_STAGE_CHECK,
+                             "option --require: 'complete' cannot be had with --pid: "
+                             "members are known by having been seen");
+    }
+    return 0;
+}
