@@ -1,18 +1,15 @@
 /*
  * guard.c - see guard.h. One poll loop over a signalfd, the socket to the monitor and the
  * pidfds of those it is bound to. Uses no event library: the guard has to stay small.
- * Every wait that follows the monitor's end is bounded.
+ * Job control is in guard_job.c, a monitor that does not get on in guard_care.c. Every
+ * wait that follows the monitor's end is bounded.
  */
-#include "reaper/guard.h"
+#include "reaper/guard_private.h"
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "reaper/boost.h"
-#include "reaper/front.h"
 #include "reaper/pidref.h"
-#include "reaper/proc.h"
-#include "reaper/reader.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,108 +22,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How long a monitor that was told to go may take, and one that is stopped may stay so.
- */
+/* How long a monitor that was told to go may take. */
 #define MONITOR_LEAVES_US (2U * SBX_US_PER_S)
-/* How late the monitor has to be before we look whether it gets no processor. */
-#define STARVED_US 300000U
-/* How late before it is replaced when a tracer holds it. */
-#define TRACED_US (2U * SBX_US_PER_S)
-#define MONITOR_STOPPED_US (1U * SBX_US_PER_S)
 /* How long a sample that is asked for may take; then the last one has to do. */
 #define USAGE_ANSWER_US 500000U
 
 enum { POLL_SIGNALS, POLL_SOCKET, POLL_CALLER, POLL_FRONT, POLL_CONTROL, POLL_COUNT };
 
-struct guard {
-    struct sbx_pair *pair;
-    const struct sbx_guard_hooks *hooks;
-    struct sbx_terminal terminal;
-    struct sbx_guard_bonds bonds;
-    sigset_t inherited_ignored;
-    pid_t monitor;
-    struct sbx_reader reader;
-    int socket;
-    int signals;
-    bool monitor_ended;
-    bool monitor_stopped;
-    uint64_t stopped_late_us; /* first stop seen when all should be over; 0: none */
-    uint64_t usage_due_us;    /* asked for, and to be told by then; 0: not asked for */
-    bool below_front;
-    bool finished; /* the monitor says so */
-};
-
-/* --- the guard's loop --- */
-
-/* If our group is in the foreground, the command is to have the terminal. */
-static void hand_over(struct guard *guard)
-{
-    if (sbx_terminal_hands_over(&guard->terminal) &&
-        sbx_terminal_is_ours(&guard->terminal)) {
-        sbx_terminal_give(&guard->terminal, atomic_load(&guard->pair->leader_pid));
-    }
-}
-
-/* Continued, in the foreground or by `bg`. */
-static void go_on(struct guard *guard)
-{
-    hand_over(guard);
-    sbx_pair_send(guard->socket, SBX_MESSAGE_PASS, SIGCONT);
-}
-
-/* A stop that is not the terminal's. But a stopped command in the foreground leaves the
- * user without anybody to talk to, who expects the shell then. */
-static void follow_plain_stop(struct guard *guard, pid_t leader)
-{
-    if (!sbx_terminal_hands_over(&guard->terminal) ||
-        !sbx_terminal_is_held_by(&guard->terminal, leader)) {
-        return;
-    }
-    sbx_terminal_take(&guard->terminal, leader);
-    if (sbx_terminal_stop_self(SIGTSTP)) {
-        go_on(guard);
-    } else {
-        hand_over(guard);
-    }
-}
-
-static void follow_stop(struct guard *guard, int signal_number, pid_t leader)
-{
-    bool hands_over = sbx_terminal_hands_over(&guard->terminal);
-    bool reading = signal_number != SIGTSTP; /* or setting, from the background */
-    if (reading && hands_over && sbx_terminal_is_ours(&guard->terminal)) {
-        /* Brought to the foreground while it ran, of which a shell does not tell. */
-        go_on(guard);
-        return;
-    }
-    if (hands_over) {
-        sbx_terminal_take(&guard->terminal, leader);
-    }
-    if (!sbx_terminal_stop_self(signal_number) && reading) {
-        /* Without a shell nobody would ever bring it to the foreground. As the kernel
-         * does with stopped groups that become orphans. */
-        sbx_pair_send(guard->socket, SBX_MESSAGE_PASS, SIGHUP);
-    }
-    go_on(guard);
-}
-
-static void stop_with_leader(struct guard *guard, int signal_number)
-{
-    pid_t leader = atomic_load(&guard->pair->leader_pid);
-    if (guard->terminal.fd < 0) {
-        return; /* no shell that would continue us */
-    }
-    if (signal_number == SIGSTOP) {
-        follow_plain_stop(guard, leader);
-    } else {
-        follow_stop(guard, signal_number, leader);
-    }
-}
-
 /* --- usage on demand --- */
 
 /* However many ask at once: one answer. */
-static void ask_for_usage(struct guard *guard)
+static void ask_for_usage(struct sbx_guard *guard)
 {
     if (guard->hooks->usage != NULL && guard->usage_due_us == 0) {
         guard->usage_due_us = sbx_clock_us() + USAGE_ANSWER_US;
@@ -134,7 +40,7 @@ static void ask_for_usage(struct guard *guard)
     }
 }
 
-static void tell_usage(struct guard *guard)
+static void tell_usage(struct sbx_guard *guard)
 {
     if (guard->usage_due_us != 0) {
         guard->usage_due_us = 0;
@@ -142,7 +48,7 @@ static void tell_usage(struct guard *guard)
     }
 }
 
-static void tell_overdue_usage(struct guard *guard)
+static void tell_overdue_usage(struct sbx_guard *guard)
 {
     if (guard->usage_due_us != 0 && sbx_clock_us() >= guard->usage_due_us) {
         tell_usage(guard);
@@ -151,21 +57,21 @@ static void tell_overdue_usage(struct guard *guard)
 
 /* --- what the monitor says --- */
 
-static void tell_start(struct guard *guard)
+static void tell_start(struct sbx_guard *guard)
 {
     if (guard->hooks->started != NULL && !guard->hooks->started(guard->hooks->context)) {
         sbx_pair_send(guard->socket, SBX_MESSAGE_CANCEL, SIGHUP);
     }
 }
 
-static void take_messages(struct guard *guard)
+static void take_messages(struct sbx_guard *guard)
 {
     struct sbx_pair_message message;
     while (sbx_pair_receive(guard->socket, &message) == 1) {
         if (message.kind == SBX_MESSAGE_FINISHED) {
             guard->finished = true;
         } else if (message.kind == SBX_MESSAGE_STOPPED) {
-            stop_with_leader(guard, message.value);
+            sbx_guard_stop_with_leader(guard, message.value);
         } else if (message.kind == SBX_MESSAGE_READER_HUNG) {
             sbx_reader_replace(&guard->reader);
         } else if (message.kind == SBX_MESSAGE_STARTED) {
@@ -176,40 +82,7 @@ static void take_messages(struct guard *guard)
     }
 }
 
-/* A stopped monitor holds no limit. Nobody has a right to stop it: a shell's job control
- * does not reach it. First it is continued; when it is stopped again and again although
- * everything should be over, it is beyond help, and the guard does its work. */
-static void continue_monitor(struct guard *guard)
-{
-    uint64_t now = sbx_clock_us();
-    bool late = now >= atomic_load(&guard->pair->overdue_us);
-    if (late && guard->stopped_late_us == 0) {
-        guard->stopped_late_us = now;
-    }
-    bool beyond_help = late && now - guard->stopped_late_us >= MONITOR_STOPPED_US;
-    (void)sbx_child_signal(guard->monitor, beyond_help ? SIGKILL : SIGCONT);
-}
-
-static void look_at_monitor(struct guard *guard)
-{
-    siginfo_t info = {0};
-    while (waitid(P_PID, (id_t)guard->monitor, &info,
-                  WEXITED | WSTOPPED | WCONTINUED | WNOHANG) == 0 &&
-           info.si_pid == guard->monitor) {
-        if (info.si_code == CLD_STOPPED) {
-            guard->monitor_stopped = true;
-            continue_monitor(guard);
-        } else if (info.si_code == CLD_CONTINUED) {
-            guard->monitor_stopped = false;
-        } else if (info.si_code != CLD_TRAPPED) {
-            guard->monitor_ended = true;
-            return;
-        }
-        info = (siginfo_t){0};
-    }
-}
-
-static void obey(struct guard *guard, int signal_number)
+static void obey(struct sbx_guard *guard, int signal_number)
 {
     switch (signal_number) {
     case SIGINT:
@@ -227,7 +100,7 @@ static void obey(struct guard *guard, int signal_number)
         }
         break;
     case SIGCONT:
-        go_on(guard);
+        sbx_guard_go_on(guard);
         break;
     case SIGUSR1:
         ask_for_usage(guard);
@@ -243,7 +116,8 @@ static void obey(struct guard *guard, int signal_number)
 
 /* Whether the terminal has sent it to a foreground group that the command shares with us:
  * it has it already. A hangup goes to the session's leader alone. */
-static bool command_has(const struct guard *guard, const struct signalfd_siginfo *info)
+static bool command_has(const struct sbx_guard *guard,
+                        const struct signalfd_siginfo *info)
 {
     int signal_number = (int)info->ssi_signo;
     return guard->terminal.shared && info->ssi_code == SI_KERNEL &&
@@ -251,12 +125,12 @@ static bool command_has(const struct guard *guard, const struct signalfd_siginfo
             signal_number == SIGTSTP || signal_number == SIGWINCH);
 }
 
-static void take_signals(struct guard *guard)
+static void take_signals(struct sbx_guard *guard)
 {
     struct signalfd_siginfo info;
     while (read(guard->signals, &info, sizeof info) == (ssize_t)sizeof info) {
         if ((int)info.ssi_signo == SIGCHLD) {
-            look_at_monitor(guard);
+            sbx_guard_look_at_monitor(guard);
         } else if (guard->below_front && info.ssi_code != SI_KERNEL) {
             continue; /* sent to the whole group: the front passes it on */
         } else if (!command_has(guard, &info)) {
@@ -265,13 +139,13 @@ static void take_signals(struct guard *guard)
     }
 }
 
-static void lose(struct guard *guard, int *fd, enum sbx_pair_message_kind kind)
+static void lose(struct sbx_guard *guard, int *fd, enum sbx_pair_message_kind kind)
 {
     sbx_fd_drop(fd);
     sbx_pair_send(guard->socket, kind, 0);
 }
 
-static void take_from_front(struct guard *guard)
+static void take_from_front(struct sbx_guard *guard)
 {
     struct sbx_pair_message message;
     int r;
@@ -283,7 +157,7 @@ static void take_from_front(struct guard *guard)
     }
 }
 
-static void take_orders(struct guard *guard)
+static void take_orders(struct sbx_guard *guard)
 {
     struct sbx_pair_message message;
     int r;
@@ -300,53 +174,11 @@ static void take_orders(struct guard *guard)
     }
 }
 
-/* A monitor that cannot be continued at all (a tracer holds it). */
-static void replace_if_overdue(struct guard *guard)
-{
-    uint64_t overdue = atomic_load(&guard->pair->overdue_us);
-    if (guard->monitor_stopped &&
-        sbx_clock_us() >= sbx_clock_add(overdue, MONITOR_STOPPED_US)) {
-        (void)sbx_child_signal(guard->monitor, SIGKILL);
-    }
-}
-
-/* One that is due and late may have no processor, or be held by a tracer, which tells its
- * parent nothing: a tracer could hold up every limit. */
-static void look_after(struct guard *guard, int proc_fd, pid_t pid, uint64_t late_us)
-{
-    struct sbx_proc_stat stat;
-    if (pid <= 0 || sbx_proc_stat_at(proc_fd, pid, &stat) < 0) {
-        return;
-    }
-    if (stat.state == 'R') {
-        sbx_boost_starved(pid);
-    }
-    if (pid != guard->monitor || late_us < TRACED_US) {
-        return;
-    }
-    if (stat.state == 't') {
-        (void)sbx_child_signal(pid, SIGKILL); /* its work falls to us */
-    } else if (stat.state == 'Z') {
-        guard->monitor_ended = true; /* wait does not say so while a tracer holds it */
-    }
-}
-
-static void look_after_late_ones(struct guard *guard)
-{
-    uint64_t due = atomic_load(&guard->pair->due_us);
-    uint64_t now = sbx_clock_us();
-    if (due == 0 || now < sbx_clock_add(due, STARVED_US)) {
-        return;
-    }
-    SBX_AUTO_CLOSE int proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    look_after(guard, proc_fd, guard->monitor, now - due);
-    look_after(guard, proc_fd, guard->reader.pid, now - due);
-}
-
 /* Milliseconds until the guard has something to do, at most. */
-static int next_look_ms(struct guard *guard)
+static int next_look_ms(struct sbx_guard *guard)
 {
-    uint64_t bound_us = guard->monitor_stopped ? MONITOR_STOPPED_US : STARVED_US;
+    uint64_t bound_us =
+        guard->monitor_stopped ? SBX_GUARD_STOPPED_US : SBX_GUARD_STARVED_US;
     if (guard->hooks->progress != NULL) {
         uint64_t due = guard->hooks->progress(guard->hooks->context);
         uint64_t now = sbx_clock_us();
@@ -356,7 +188,7 @@ static int next_look_ms(struct guard *guard)
     return (int)(bound_us / 1000U);
 }
 
-static void watch(struct guard *guard)
+static void watch(struct sbx_guard *guard)
 {
     while (!guard->monitor_ended && !guard->finished) {
         struct pollfd fds[POLL_COUNT] = {
@@ -387,19 +219,19 @@ static void watch(struct guard *guard)
             sbx_fd_drop(&guard->socket);
         }
         take_signals(guard);
-        replace_if_overdue(guard);
-        look_after_late_ones(guard);
+        sbx_guard_replace_if_overdue(guard);
+        sbx_guard_look_after_late_ones(guard);
         tell_overdue_usage(guard);
     }
 }
 
 /* --- the guard's end --- */
 
-static bool wait_for_monitor(struct guard *guard, uint64_t bound_us)
+static bool wait_for_monitor(struct sbx_guard *guard, uint64_t bound_us)
 {
     uint64_t until = sbx_clock_add(sbx_clock_us(), bound_us);
     while (!guard->monitor_ended) {
-        look_at_monitor(guard);
+        sbx_guard_look_at_monitor(guard);
         uint64_t now = sbx_clock_us();
         if (guard->monitor_ended || now >= until) {
             break;
@@ -414,7 +246,7 @@ static bool wait_for_monitor(struct guard *guard, uint64_t bound_us)
     return guard->monitor_ended;
 }
 
-static void let_monitor_go(struct guard *guard)
+static void let_monitor_go(struct sbx_guard *guard)
 {
     sbx_pair_send(guard->socket, SBX_MESSAGE_PUBLISHED, 0);
     sbx_fd_drop(&guard->socket);
@@ -426,7 +258,7 @@ static void let_monitor_go(struct guard *guard)
 
 /* Once: a monitor that found us stopped may have claimed it, and may have died over it.
  */
-static void publish_once(struct guard *guard)
+static void publish_once(struct sbx_guard *guard)
 {
     struct sbx_pair *pair = guard->pair;
     bool mine = sbx_pair_claim(pair);
@@ -441,7 +273,7 @@ static void publish_once(struct guard *guard)
     }
 }
 
-static int publish_result(struct guard *guard)
+static int publish_result(struct sbx_guard *guard)
 {
     struct sbx_pair *pair = guard->pair;
     sbx_reader_stop(&guard->reader);
@@ -464,7 +296,7 @@ static int publish_result(struct guard *guard)
 
 /* --- starting --- */
 
-static int run_monitor(struct guard *guard, int socket, pid_t guard_pid)
+static int run_monitor(struct sbx_guard *guard, int socket, pid_t guard_pid)
 {
     struct sbx_pair_link link = {
         .pair = guard->pair,
@@ -483,7 +315,7 @@ static int run_monitor(struct guard *guard, int socket, pid_t guard_pid)
     return guard->hooks->monitor(&link, guard->hooks->context);
 }
 
-static int start_monitor(struct guard *guard, struct sbx_error *err)
+static int start_monitor(struct sbx_guard *guard, struct sbx_error *err)
 {
     int sockets[2];
     pid_t self = getpid();
@@ -517,7 +349,7 @@ static int start_monitor(struct guard *guard, struct sbx_error *err)
     return 0;
 }
 
-static int prepare(struct guard *guard, struct sbx_error *err)
+static int prepare(struct sbx_guard *guard, struct sbx_error *err)
 {
     sigset_t heard;
     (void)sigemptyset(&heard);
@@ -542,7 +374,7 @@ static int prepare(struct guard *guard, struct sbx_error *err)
 /* The guard proper, in the calling process or below a front. */
 static int guard_main(const struct sbx_guard_bonds *bonds, void *context)
 {
-    struct guard *guard = context;
+    struct sbx_guard *guard = context;
     guard->bonds = *bonds;
     guard->below_front = bonds->front_socket >= 0;
     struct sbx_error error = {0};
@@ -582,17 +414,17 @@ static void note_ignored(sigset_t *ignored)
     }
 }
 
-static struct guard begin(struct sbx_pair *pair, const struct sbx_guard_hooks *hooks)
+static struct sbx_guard begin(struct sbx_pair *pair, const struct sbx_guard_hooks *hooks)
 {
-    struct guard guard = {.pair = pair,
-                          .hooks = hooks,
-                          .socket = -1,
-                          .signals = -1,
-                          .reader = {.monitor_end = -1,
-                                     .reader_end = -1,
-                                     .serve = hooks->reader,
-                                     .context = hooks->context},
-                          .terminal = {.fd = -1}};
+    struct sbx_guard guard = {.pair = pair,
+                              .hooks = hooks,
+                              .socket = -1,
+                              .signals = -1,
+                              .reader = {.monitor_end = -1,
+                                         .reader_end = -1,
+                                         .serve = hooks->reader,
+                                         .context = hooks->context},
+                              .terminal = {.fd = -1}};
     atomic_store(&pair->overdue_us, SBX_FOREVER_US);
     sigset_t all;
     (void)sigfillset(&all);
@@ -607,7 +439,7 @@ static struct guard begin(struct sbx_pair *pair, const struct sbx_guard_hooks *h
 int sbx_guard_run(struct sbx_pair *pair, const struct sbx_guard_hooks *hooks,
                   bool die_with_parent)
 {
-    struct guard guard = begin(pair, hooks);
+    struct sbx_guard guard = begin(pair, hooks);
     struct sbx_error error = {0};
     int status = 0;
     int r = sbx_front_run(die_with_parent, guard_main, &guard, &status, &error);
@@ -622,7 +454,7 @@ int sbx_guard_run(struct sbx_pair *pair, const struct sbx_guard_hooks *hooks,
 int sbx_guard_run_bound(struct sbx_pair *pair, const struct sbx_guard_hooks *hooks,
                         const struct sbx_guard_bonds *bonds)
 {
-    struct guard guard = begin(pair, hooks);
+    struct sbx_guard guard = begin(pair, hooks);
     (void)setpgid(0, 0);
     return guard_main(bonds, &guard);
 }
