@@ -172,6 +172,7 @@ static void look_at_stopped_leader(struct sbx_watch *watch)
         info.si_pid != watch->leader || info.si_code != CLD_STOPPED) {
         return;
     }
+    watch->stops++;
     sbx_pair_send(watch->link->socket, SBX_MESSAGE_STOPPED, info.si_status);
 }
 
@@ -213,6 +214,16 @@ static void pass_to_command(const struct sbx_watch *watch, int signal_number)
     }
 }
 
+/* The guard was continued after so many stops of the leader. Late news, where the
+ * terminal has stopped the leader again: that stop has to be answered by a new one. */
+static void continue_command(struct sbx_watch *watch, int stops)
+{
+    look_at_stopped_leader(watch);
+    if (watch->stops == stops) {
+        pass_to_command(watch, SIGCONT);
+    }
+}
+
 /* Somebody wants to know: a sample out of turn, unless there has just been one. It is
  * judged like any other. */
 static void answer_usage(struct sbx_watch *watch)
@@ -233,6 +244,8 @@ void sbx_watch_on_messages(void *context)
             sbx_watch_cancel(watch, message.value);
         } else if (message.kind == SBX_MESSAGE_PASS) {
             pass_to_command(watch, message.value);
+        } else if (message.kind == SBX_MESSAGE_CONTINUE) {
+            continue_command(watch, message.value);
         } else if (message.kind == SBX_MESSAGE_CALLER_LOST) {
             sbx_watch_breach_plain(watch, SBX_REASON_CALLER_LOST);
         } else if (message.kind == SBX_MESSAGE_FRONT_LOST) {

@@ -73,6 +73,7 @@ struct sbx_watch {
     pid_t leader;
     bool own_group;
     bool leader_ended;
+    int stops; /* of the leader that the guard was told of */
     struct sbx_heir heir;
     uint64_t leader_cpu_us; /* its own, read before it was reaped */
     uint64_t launched_us;

@@ -71,6 +71,7 @@ static void take_messages(struct sbx_guard *guard)
         if (message.kind == SBX_MESSAGE_FINISHED) {
             guard->finished = true;
         } else if (message.kind == SBX_MESSAGE_STOPPED) {
+            guard->stops++;
             sbx_guard_stop_with_leader(guard, message.value);
         } else if (message.kind == SBX_MESSAGE_READER_HUNG) {
             sbx_reader_replace(&guard->reader);

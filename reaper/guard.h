@@ -62,7 +62,9 @@ enum sbx_pair_message_kind {
     SBX_MESSAGE_FRONT_LOST,  /* guard: the front was killed */
     SBX_MESSAGE_PUBLISHED,   /* guard: the monitor may go */
     SBX_MESSAGE_STOPPED,     /* monitor: the leader was stopped by signal `value` */
-    SBX_MESSAGE_FINISHED,    /* monitor: the result is complete */
+    SBX_MESSAGE_CONTINUE, /* guard: SIGCONT for the command, after `value` such stops: one
+                           * that was stopped again meanwhile stays so */
+    SBX_MESSAGE_FINISHED, /* monitor: the result is complete */
     SBX_MESSAGE_READER_HUNG, /* monitor: wants another reader in place of the present one
                               */
     SBX_MESSAGE_STARTED,     /* monitor: the command has been executed */

@@ -5,6 +5,10 @@
  */
 #include "reaper/guard_private.h"
 
+#include "base/fd.h"
+#include "reaper/proc.h"
+
+#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 
@@ -20,7 +24,18 @@ static void hand_over(struct sbx_guard *guard)
 void sbx_guard_go_on(struct sbx_guard *guard)
 {
     hand_over(guard);
-    sbx_pair_send(guard->socket, SBX_MESSAGE_PASS, SIGCONT);
+    sbx_pair_send(guard->socket, SBX_MESSAGE_CONTINUE, guard->stops);
+}
+
+/* A shell may have continued the whole group while the news of the stop was on its way.
+ * To stop now would surprise it: nobody would continue us. An attached tree's root, which
+ * is no child of the monitor, has not stopped at all: there ^Z was meant for us. */
+static bool runs_again(const struct sbx_guard *guard, pid_t leader)
+{
+    struct sbx_proc_stat stat;
+    SBX_AUTO_CLOSE int proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return sbx_proc_stat_at(proc_fd, leader, &stat) == 0 && stat.ppid == guard->monitor &&
+           stat.state != 'T' && stat.state != 't';
 }
 
 /* A stop that is not the terminal's. But a stopped command in the foreground leaves the
@@ -64,6 +79,9 @@ void sbx_guard_stop_with_leader(struct sbx_guard *guard, int signal_number)
     pid_t leader = atomic_load(&guard->pair->leader_pid);
     if (guard->terminal.fd < 0) {
         return; /* no shell that would continue us */
+    }
+    if (runs_again(guard, leader)) {
+        return;
     }
     if (signal_number == SIGSTOP) {
         follow_plain_stop(guard, leader);

@@ -29,6 +29,7 @@ struct sbx_guard {
     bool monitor_stopped;
     uint64_t stopped_late_us; /* first stop seen when all should be over; 0: none */
     uint64_t usage_due_us;    /* asked for, and to be told by then; 0: not asked for */
+    int stops;                /* of the leader that the monitor has told of */
     bool below_front;
     bool finished; /* the monitor says so */
 };
