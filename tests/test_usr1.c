@@ -92,14 +92,15 @@ END_TEST
 /* The largest numbers fit. */
 START_TEST(test_longest_line)
 {
-    struct sbx_spec spec = {
-        .limits = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX}};
+    struct sbx_spec spec = {.limits = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX,
+                                       INT64_MAX, INT64_MAX, INT64_MAX}};
     struct sbx_record record;
     char text[SBX_USAGE_LINE_SIZE];
     sbx_record_init(&record);
     record.current = (struct sbx_current){1, 1, INT64_MAX, true, UINT64_MAX, UINT64_MAX};
     record.usage.cpu_us = UINT64_MAX - 1;
     record.usage.memory_peak_bytes = UINT64_MAX - 1;
+    record.usage.output_bytes = UINT64_MAX - 1;
     size_t length = sbx_usage_line(&spec, &record, UINT64_MAX - 1, text);
     ck_assert_uint_lt(length, sizeof text - 1);
     ck_assert_int_eq(text[length - 1], '\n');
