@@ -497,7 +497,11 @@ START_TEST(a_lost_servant_does_not_harm_the_run)
     sbx_trial_start(&trial);
     wait_for_line(&trial, "err", "event=started");
     pid_t logger = find_child(trial.pid, "sbx-logger");
+    SBX_AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, logger, 0);
+    struct pollfd death = {.fd = pidfd, .events = POLLIN};
     ck_assert_int_eq(kill(logger, _i == 0 ? SIGKILL : SIGSTOP), 0);
+    /* What is sent to one that is still dying is lost with it. */
+    ck_assert_int_eq(_i == 0 ? poll(&death, 1, 20000) : 1, 1);
     ck_assert_int_eq(kill(trial.pid, SIGTERM), 0);
     sbx_trial_wait(&trial);
     sbx_trial_expect(&trial, 143, "cancelled", NULL);
