@@ -81,14 +81,13 @@ cmp -- "$scratch/bare/libz.a" "$scratch/watched/libz.a" || fail "the libraries d
 cmp -s -- "$scratch/bare/minigzip" "$scratch/watched/minigzip" || fail "the programs differ"
 
 [ "$(json_value outcome "$scratch/report")" = exited ] || fail "the outcome is not exited"
-[ "$(json_value proof "$scratch/report")" = no-children ] || fail "it is not proved that nothing is left"
-[ "$(json_value cpu_complete "$scratch/report")" = true ] || fail "the CPU time is not complete"
-sed -n 's/.*"usage":{\([^}]*\)}.*/{\1}/p' "$scratch/report" >"$scratch/usage"
+[ "$(json_value termination.proof "$scratch/report")" = no-children ] || fail "it is not proved that nothing is left"
+[ "$(json_value usage.cpu_complete "$scratch/report")" = true ] || fail "the CPU time is not complete"
 peak=$(awk '{ print $1 * 1024 }' "$scratch/timed")
 cpu=$(awk '{ printf "%d\n", ($2 + $3) * 1000000 }' "$scratch/timed")
-near 'largest process, bytes' "$(json_value process_memory_peak_bytes "$scratch/usage")" "$peak" 0
-near 'cpu, us' "$(json_value cpu_us "$scratch/usage")" "$cpu" 20000
-processes=$(json_value processes_peak "$scratch/usage")
+near 'largest process, bytes' "$(json_value usage.process_memory_peak_bytes "$scratch/report")" "$peak" 0
+near 'cpu, us' "$(json_value usage.cpu_us "$scratch/report")" "$cpu" 20000
+processes=$(json_value usage.processes_peak "$scratch/report")
 say "processes at one time: $processes"
 [ "$processes" -ge 5 ] || fail "four compilers at a time are more than $processes processes"
 

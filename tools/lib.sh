@@ -219,10 +219,46 @@ show_json() {
         }' "$1"
 }
 
-# json_value KEY FILE: the number or text of a key that occurs once in a report; prints
-# "unknown" where it is absent. In a text every quote is escaped, so `"KEY":` is a key.
+# json_value PATH FILE: the number or text at a path of at most two keys of a report on one
+# line, such as usage.wall_us; prints "unknown" where it is absent. In a text every quote is
+# escaped, so `"KEY":` is a key; the objects that are asked for hold a key once.
 json_value() {
-    found=$(sed -n 's/.*"'"$1"'": *"\{0,1\}\([^",}]*\).*/\1/p' "$2" 2>/dev/null | head -n 1)
+    found=$(awk -v path="$1" '
+        # Where the object ends in which the text begins.
+        function object_end(text) {
+            depth = 1
+            quoted = 0
+            for (i = 1; i <= length(text) && depth > 0; i++) {
+                c = substr(text, i, 1)
+                if (c == "\\") {
+                    i++
+                } else if (c == "\"") {
+                    quoted = !quoted
+                } else if (!quoted) {
+                    depth += (c == "{") - (c == "}")
+                }
+            }
+            return i - 1
+        }
+        { text = text $0 }
+        END {
+            count = split(path, keys, ".")
+            for (key = 1; key <= count; key++) {
+                mark = "\"" keys[key] "\":"
+                at = index(text, mark)
+                if (at == 0) {
+                    exit
+                }
+                text = substr(text, at + length(mark))
+                if (key < count) {
+                    text = substr(text, index(text, "{") + 1)
+                    text = substr(text, 1, object_end(text))
+                }
+            }
+            sub(/^ *"?/, "", text)
+            sub(/[",}].*/, "", text)
+            print text
+        }' "$2" 2>/dev/null)
     printf '%s\n' "${found:-unknown}"
 }
 
