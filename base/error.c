@@ -66,3 +66,20 @@ const char *sbx_errno_name(int code)
     const char *name = strerrorname_np(code);
     return name != NULL ? name : "errno";
 }
+
+struct sbx_errno_text sbx_errno_text(int code)
+{
+    struct sbx_errno_text reason;
+    /* Not strerror: that may translate, which may allocate. */
+    const char *text = strerrordesc_np(code);
+    if (text == NULL) {
+        text = "unknown error";
+    }
+    char first = text[0];
+    if (first >= 'A' && first <= 'Z' && text[1] >= 'a') {
+        first = (char)(first - 'A' + 'a');
+    }
+    (void)snprintf(reason.text, sizeof reason.text, "%c%s (%s)", first, text + 1,
+                   sbx_errno_name(code));
+    return reason;
+}

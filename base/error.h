@@ -26,4 +26,10 @@ const char *sbx_stage_name(enum sbx_stage stage);
 /* "ENOENT"; "errno" for a number that has no name. Static storage. */
 const char *sbx_errno_name(int code);
 
+/* Why something failed, as the end of a message: "no such file or directory (ENOENT)". */
+struct sbx_errno_text {
+    char text[96];
+};
+struct sbx_errno_text sbx_errno_text(int code);
+
 #endif

@@ -67,7 +67,7 @@ static int no_such(pid_t pid, int code, struct sbx_error *err)
                              "option --pid: %d is a thread, not a process", pid);
     }
     return sbx_error_set(err, code, SBX_STAGE_CHECK, "option --pid: process %d: %s", pid,
-                         strerrordesc_np(code));
+                         sbx_errno_text(code).text);
 }
 
 static bool has_ended(int pidfd)

@@ -87,7 +87,7 @@ static int failed(struct sbx_error *err, const char *what)
 {
     int code = errno;
     return sbx_error_set(err, code, SBX_STAGE_LAUNCH, "capture of output: %s: %s", what,
-                         strerrordesc_np(code));
+                         sbx_errno_text(code).text);
 }
 
 static int open_pipe(struct sbx_capture *capture, size_t index, struct sbx_error *err)
@@ -263,9 +263,9 @@ static void conclude(const struct sbx_capture *capture, struct sbx_record *recor
         bool drained = atomic_load(&area->streams[i].drained);
         bool torn = atomic_load(&area->streams[i].torn);
         if (error != 0) {
-            char what[96];
-            (void)snprintf(what, sizeof what, "%s (%s): what followed was dropped",
-                           strerrordesc_np(error), sbx_errno_name(error));
+            char what[128];
+            (void)snprintf(what, sizeof what, "%s: what followed was dropped",
+                           sbx_errno_text(error).text);
             warn(record, stream, what);
         }
         if (!drained || torn) {

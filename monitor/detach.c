@@ -107,7 +107,7 @@ static int say_start(const struct sbx_spec *spec, const char *run_id, pid_t guar
         return sbx_error_set(err, -r, SBX_STAGE_LAUNCH,
                              "--detach: standard output cannot be told of the run: %s; "
                              "it is ended",
-                             strerrordesc_np(-r));
+                             sbx_errno_text(-r).text);
     }
     return 0;
 }
@@ -193,14 +193,14 @@ int sbx_detach(struct sbx_detach *detach, const struct sbx_spec *spec, const cha
     *ret_status = SBX_STATUS_FAILED;
     if (pipe2(ends, O_CLOEXEC) < 0) {
         return sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "pipe: %s",
-                             strerrordesc_np(errno));
+                             sbx_errno_text(errno).text);
     }
     SBX_AUTO_CLOSE int read_end = ends[0];
     SBX_AUTO_CLOSE int write_end = ends[1];
     pid_t guard = fork();
     if (guard < 0) {
         return sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "fork of the guard: %s",
-                             strerrordesc_np(errno));
+                             sbx_errno_text(errno).text);
     }
     if (guard == 0) {
         (void)setsid();

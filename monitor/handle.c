@@ -77,7 +77,7 @@ static int open_sockets(int ret_ends[2], struct sbx_error *err)
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) {
         return sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "socketpair: %s",
-                             strerrordesc_np(errno));
+                             sbx_errno_text(errno).text);
     }
     ret_ends[0] = above_standard(ends[0]);
     int code = errno;
@@ -89,7 +89,7 @@ static int open_sockets(int ret_ends[2], struct sbx_error *err)
     sbx_fd_drop(&ret_ends[0]);
     sbx_fd_drop(&ret_ends[1]);
     return sbx_error_set(err, code, SBX_STAGE_LAUNCH, "socketpair: %s",
-                         strerrordesc_np(code));
+                         sbx_errno_text(code).text);
 }
 
 /* What only a run of the library has to refuse. */
@@ -200,7 +200,7 @@ static int send_spec(int socket, const char *text, size_t length, struct sbx_err
     return r == 0 ? 0
                   : sbx_error_set(err, -r, SBX_STAGE_LAUNCH,
                                   "sbx-monitor does not take the specification: %s",
-                                  strerrordesc_np(-r));
+                                  sbx_errno_text(-r).text);
 }
 
 /* `text` is the specification; the run's socket is set on success. */
@@ -218,7 +218,7 @@ static int launch(const struct sbx_spec *spec, const char *text, size_t length,
     if (self < 0) {
         int code = self < -1 ? -self : errno;
         return sbx_error_set(err, code, SBX_STAGE_LAUNCH, "pidfd_open: %s",
-                             strerrordesc_np(code));
+                             sbx_errno_text(code).text);
     }
     struct passed passed = {.fds = {theirs, self}, .count = 2};
     /* Not passed on, but it must not be meant by a number either. */

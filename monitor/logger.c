@@ -31,7 +31,7 @@ static int fail(struct sbx_error *err, int r, const char *option, const char *pa
     (void)sbx_text_escape(shown, sizeof shown, path, strlen(path));
     return sbx_error_set(err, -r, SBX_STAGE_CHECK,
                          "option --%s: %s cannot be written: %s", option, shown,
-                         strerrordesc_np(-r));
+                         sbx_errno_text(-r).text);
 }
 
 static int open_sink(struct sbx_logger *logger, const struct sbx_log_target *target,
@@ -99,7 +99,7 @@ int sbx_logger_start(struct sbx_logger *logger, struct sbx_error *err)
     }
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0) {
         return sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "socketpair: %s",
-                             strerrordesc_np(errno));
+                             sbx_errno_text(errno).text);
     }
     struct sbx_log_service service = {.logger = logger,
                                       .socket = sockets[1],

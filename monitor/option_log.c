@@ -42,7 +42,7 @@ static int hold(struct sbx_spec *spec, const struct sbx_rule *rule, const char *
     if (directory < 0) {
         return sbx_error_set(err, -directory, SBX_STAGE_OPTIONS,
                              "option --%s: working directory: %s; give an absolute path",
-                             rule->name, strerror(-directory));
+                             rule->name, sbx_errno_text(-directory).text);
     }
     *ret_directory = directory;
     return 0;

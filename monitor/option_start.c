@@ -81,7 +81,8 @@ int sbx_set_env_from(struct sbx_spec *spec, const struct sbx_rule *rule,
         text != NULL ? read_file(value, text, SBX_ENVIRONMENT_FILE_MAX + 1) : -ENOMEM;
     if (length < 0) {
         int code = (int)-length;
-        const char *why = code == EFBIG ? "is larger than 1 MiB" : strerrordesc_np(code);
+        const struct sbx_errno_text reason = sbx_errno_text(code);
+        const char *why = code == EFBIG ? "is larger than 1 MiB" : reason.text;
         return sbx_error_set(err, code, SBX_STAGE_OPTIONS, "option --%s: '%s': %s",
                              rule->name, sbx_option_quote(quoted, value), why);
     }
@@ -173,7 +174,7 @@ int sbx_set_chdir(struct sbx_spec *spec, const struct sbx_rule *rule, const char
             return sbx_error_set(err, -directory, SBX_STAGE_OPTIONS,
                                  "option --%s: working directory: %s; give an absolute "
                                  "path",
-                                 rule->name, strerrordesc_np(-directory));
+                                 rule->name, sbx_errno_text(-directory).text);
         }
     }
     int result = sbx_option_path(rule, value, "a directory", &spec->start.directory, err);

@@ -21,7 +21,7 @@ static int set(struct sbx_stream *stream, const struct sbx_rule *rule, const cha
             return sbx_error_set(err, -directory, SBX_STAGE_OPTIONS,
                                  "option --%s: working directory: %s; give an absolute "
                                  "path",
-                                 rule->name, strerrordesc_np(-directory));
+                                 rule->name, sbx_errno_text(-directory).text);
         }
     }
     int result = sbx_option_path(rule, value, rule->bounds, &stream->path, err);

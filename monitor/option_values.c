@@ -81,7 +81,7 @@ int sbx_set_report(struct sbx_spec *spec, const struct sbx_rule *rule, const cha
             return sbx_error_set(err, -directory, SBX_STAGE_OPTIONS,
                                  "option --%s: working directory: %s; give an absolute "
                                  "path",
-                                 rule->name, strerror(-directory));
+                                 rule->name, sbx_errno_text(-directory).text);
         }
     }
     int result =

@@ -32,14 +32,14 @@ static int failed(const struct sbx_spec *spec, int which, int code, const char *
     char name[NAME_SIZE];
     const char *path = spec->streams[which].path;
     (void)sbx_text_escape(name, sizeof name, path, strlen(path));
-    return sbx_error_set(err, code, SBX_STAGE_LAUNCH, "option --%s: '%s': %s (%s)",
-                         options[which], name, what, sbx_errno_name(code));
+    return sbx_error_set(err, code, SBX_STAGE_LAUNCH, "option --%s: '%s': %s",
+                         options[which], name, what);
 }
 
 static int failed_plainly(const struct sbx_spec *spec, int which, int code,
                           struct sbx_error *err)
 {
-    return failed(spec, which, code, strerrordesc_np(code), err);
+    return failed(spec, which, code, sbx_errno_text(code).text, err);
 }
 
 static int open_once(const struct sbx_stream *stream, int flags)

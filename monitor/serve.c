@@ -205,7 +205,7 @@ static int let_go(const struct guest *guest, struct sbx_error *err)
     int r = close_others(keep, count);
     return r < 0 ? sbx_error_set(err, -r, SBX_STAGE_LAUNCH,
                                  "the caller's descriptors cannot be closed: %s",
-                                 strerrordesc_np(-r))
+                                 sbx_errno_text(-r).text)
                  : 0;
 }
 
@@ -236,7 +236,7 @@ static int serve(struct guest *guest)
     if (r == 0) { /* the launch knows what the command keeps */
         r = sbx_fd_cloexec_from(STDERR_FILENO + 1);
         r = r < 0 ? sbx_error_set(&error, -r, SBX_STAGE_LAUNCH, "close-on-exec: %s",
-                                  strerrordesc_np(-r))
+                                  sbx_errno_text(-r).text)
                   : 0;
     }
     grow_buffer(guest->service.socket);

@@ -156,7 +156,7 @@ int sbx_spawn_orphan(const struct sbx_spawn *spawn, int *ret_pidfd, struct sbx_e
     (void)munmap(memory, size);
     if (plan.code != 0) {
         return sbx_error_set(err, plan.code, SBX_STAGE_LAUNCH, "%s: %s", plan.step,
-                             strerrordesc_np(plan.code));
+                             sbx_errno_text(plan.code).text);
     }
     if (!is_ours(plan.pidfd)) {
         sbx_fd_drop(&plan.pidfd);

@@ -37,7 +37,7 @@ static int open_signals(struct sbx_error *err)
     int fd = signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK);
     return fd >= 0 ? fd
                    : sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "signalfd: %s",
-                                   strerrordesc_np(errno));
+                                   sbx_errno_text(errno).text);
 }
 
 static int open_loop(struct sbx_watch *watch, struct sbx_error *err)
@@ -85,7 +85,7 @@ static int prepare(struct sbx_watch *watch, struct rlimit *ret_nofile,
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) {
         return sbx_error_set(err, errno, SBX_STAGE_LAUNCH,
                              "the monitor cannot become a child subreaper: %s",
-                             strerrordesc_np(errno));
+                             sbx_errno_text(errno).text);
     }
     watch->record->tracking =
         watch->attach.on ? SBX_TRACKING_REMEMBERED : SBX_TRACKING_SUBREAPER;
@@ -96,7 +96,7 @@ static int prepare(struct sbx_watch *watch, struct rlimit *ret_nofile,
         return sbx_error_set(
             err, errno, SBX_STAGE_LAUNCH,
             "/proc cannot be opened: %s (the tree would be unmeasurable)",
-            strerrordesc_np(errno));
+            sbx_errno_text(errno).text);
     }
     watch->signals = open_signals(err);
     if (watch->signals < 0) {

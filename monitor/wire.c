@@ -294,7 +294,7 @@ static int enter(struct replay *replay, const char *digits, struct sbx_error *er
     }
     return replay->here < 0 || fchdir((int)fd) < 0
                ? sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "working directory: %s",
-                               strerrordesc_np(errno))
+                               sbx_errno_text(errno).text)
                : 0;
 }
 
@@ -303,7 +303,7 @@ static int come_back(struct replay *replay, struct sbx_error *err)
     SBX_AUTO_CLOSE int here = sbx_fd_steal(&replay->here);
     return here >= 0 && fchdir(here) < 0
                ? sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "working directory: %s",
-                               strerrordesc_np(errno))
+                               sbx_errno_text(errno).text)
                : 0;
 }
 

@@ -112,7 +112,7 @@ static int open_signals(struct sbx_error *err)
     int fd = signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK);
     return fd >= 0 ? fd
                    : sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "signalfd: %s",
-                                   strerrordesc_np(errno));
+                                   sbx_errno_text(errno).text);
 }
 
 /* Forks the guard, and serves it. A front that is gone before the guard has looked shows
@@ -124,7 +124,7 @@ static int run_below_front(const struct sbx_guard_bonds *outer, struct front *fr
     int sockets[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0) {
         return sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "socketpair: %s",
-                             strerrordesc_np(errno));
+                             sbx_errno_text(errno).text);
     }
     front->guard = fork();
     int code = errno;
@@ -139,7 +139,7 @@ static int run_below_front(const struct sbx_guard_bonds *outer, struct front *fr
     SBX_AUTO_CLOSE int socket = sockets[0];
     if (front->guard < 0) {
         return sbx_error_set(err, code, SBX_STAGE_LAUNCH, "fork of the guard: %s",
-                             strerrordesc_np(code));
+                             sbx_errno_text(code).text);
     }
     front->socket = socket;
     return serve(front);

@@ -326,7 +326,7 @@ static int start_monitor(struct sbx_guard *guard, struct sbx_error *err)
     }
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0) {
         return sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "socketpair: %s",
-                             strerrordesc_np(errno));
+                             sbx_errno_text(errno).text);
     }
     r = sbx_reader_open(&guard->reader);
     guard->monitor = r < 0 ? -1 : fork();
@@ -335,7 +335,7 @@ static int start_monitor(struct sbx_guard *guard, struct sbx_error *err)
         (void)close(sockets[0]);
         (void)close(sockets[1]);
         return sbx_error_set(err, code, SBX_STAGE_LAUNCH, "fork of the monitor: %s",
-                             strerrordesc_np(code));
+                             sbx_errno_text(code).text);
     }
     if (guard->monitor == 0) {
         (void)close(sockets[0]);
@@ -362,12 +362,12 @@ static int prepare(struct sbx_guard *guard, struct sbx_error *err)
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) {
         return sbx_error_set(err, errno, SBX_STAGE_LAUNCH,
                              "this process cannot become a child subreaper: %s",
-                             strerrordesc_np(errno));
+                             sbx_errno_text(errno).text);
     }
     guard->signals = signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK);
     if (guard->signals < 0) {
         return sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "signalfd: %s",
-                             strerrordesc_np(errno));
+                             sbx_errno_text(errno).text);
     }
     return start_monitor(guard, err);
 }

@@ -43,9 +43,8 @@
 
 static int failed(struct sbx_error *err, int code, const char *what)
 {
-    char reason[SBX_LAUNCH_REASON_SIZE];
     return sbx_error_set(err, code, SBX_STAGE_LAUNCH, "%s: %s", what,
-                         sbx_launch_reason(code, reason));
+                         sbx_errno_text(code).text);
 }
 
 /* A kept descriptor that is not open could turn out to be the error pipe, and then the

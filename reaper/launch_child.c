@@ -29,32 +29,15 @@
 
 #define OOM_FILE "/proc/self/oom_score_adj"
 
-const char *sbx_launch_reason(int code, char buffer[static SBX_LAUNCH_REASON_SIZE])
-{
-    /* Not strerror: that may translate, which may allocate. */
-    const char *text = strerrordesc_np(code);
-    if (text == NULL) {
-        text = "unknown error";
-    }
-    char first = text[0];
-    if (first >= 'A' && first <= 'Z' && text[1] >= 'a') {
-        first = (char)(first - 'A' + 'a');
-    }
-    (void)snprintf(buffer, SBX_LAUNCH_REASON_SIZE, "%c%s (%s)", first, text + 1,
-                   sbx_errno_name(code));
-    return buffer;
-}
-
 int sbx_launch_failed(struct sbx_error *err, int code, const char *format, ...)
 {
     char what[256];
-    char reason[SBX_LAUNCH_REASON_SIZE];
     va_list args;
     va_start(args, format);
     (void)vsnprintf(what, sizeof what, format, args);
     va_end(args);
     return sbx_error_set(err, code, SBX_STAGE_LAUNCH, "%s: %s", what,
-                         sbx_launch_reason(code, reason));
+                         sbx_errno_text(code).text);
 }
 
 /* The leader of a new session has a group of its own too, and no terminal. */

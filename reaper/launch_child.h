@@ -41,11 +41,6 @@ int sbx_launch_bar_privileges(const struct sbx_launch_child *child,
 int sbx_launch_exec(const struct sbx_launch_child *child, int *ret_status,
                     struct sbx_error *err);
 
-#define SBX_LAUNCH_REASON_SIZE 64
-
-/* "permission denied (EACCES)". Returns buffer. */
-const char *sbx_launch_reason(int code, char buffer[static SBX_LAUNCH_REASON_SIZE]);
-
 /* "WHAT: permission denied (EACCES)", stage launch. Returns -code. */
 int sbx_launch_failed(struct sbx_error *err, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

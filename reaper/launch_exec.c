@@ -150,7 +150,6 @@ static int explain(const struct sbx_launch_child *child, const struct attempt *a
                    struct sbx_error *err)
 {
     char path[SHOWN_SIZE];
-    char reason[SBX_LAUNCH_REASON_SIZE];
     struct stat status;
     if (attempt->lacks_interpreter) {
         return lacks_interpreter(child, attempt, err);
@@ -159,7 +158,7 @@ static int explain(const struct sbx_launch_child *child, const struct attempt *a
     if (attempt->shell_code != 0) {
         return sbx_error_set(err, attempt->shell_code, SBX_STAGE_EXEC,
                              "exec %s: no interpreter named, and " SHELL ": %s", path,
-                             sbx_launch_reason(attempt->shell_code, reason));
+                             sbx_errno_text(attempt->shell_code).text);
     }
     bool directory = attempt->code == EACCES && stat(attempt->path, &status) == 0 &&
                      S_ISDIR(status.st_mode);
@@ -168,7 +167,7 @@ static int explain(const struct sbx_launch_child *child, const struct attempt *a
         more = "the user has more processes than nproc allows: ";
     }
     return sbx_error_set(err, attempt->code, SBX_STAGE_EXEC, "exec %s: %s%s", path, more,
-                         sbx_launch_reason(attempt->code, reason));
+                         sbx_errno_text(attempt->code).text);
 }
 
 static const char *find_path(const struct sbx_launch_child *child)

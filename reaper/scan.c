@@ -84,7 +84,7 @@ int sbx_scan_new(struct sbx_scan **ret_scan, struct sbx_error *err)
         if (rc < 0) {
             rc = sbx_error_set(err, -rc, SBX_STAGE_MONITOR,
                                "%s cannot prepare a scan of the host's processes: %s",
-                               LIBRARY, strerror(-rc));
+                               LIBRARY, sbx_errno_text(-rc).text);
         }
     }
     if (rc < 0) {
@@ -118,7 +118,7 @@ int sbx_scan_run(struct sbx_scan *scan, sbx_scan_visit *visit, void *context,
         int code = errno != 0 ? errno : EIO;
         return sbx_error_set(err, code, SBX_STAGE_MONITOR,
                              "%s cannot scan the host's processes: %s", LIBRARY,
-                             strerror(code));
+                             sbx_errno_text(code).text);
     }
     for (int i = 0; i < fetch->counts->total; i++) {
         const struct pids_result *result = fetch->stacks[i]->head;

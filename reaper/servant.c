@@ -46,7 +46,7 @@ int sbx_servant_start(struct sbx_servant *servant, const char *name,
     }
     if (pidfd < 0) {
         return sbx_error_set(err, code, SBX_STAGE_LAUNCH, "fork of %s: %s", name,
-                             strerrordesc_np(code));
+                             sbx_errno_text(code).text);
     }
     *servant = (struct sbx_servant){.pid = pid, .pidfd = pidfd};
     return 0;

@@ -467,7 +467,8 @@ int sbx_tree_walk(struct sbx_tree *tree, const struct sbx_tree_hooks *hooks,
     }
     if (r < 0) {
         return sbx_error_set(err, -r, SBX_STAGE_MONITOR,
-                             "the process tree cannot be read: %s", strerrordesc_np(-r));
+                             "the process tree cannot be read: %s",
+                             sbx_errno_text(-r).text);
     }
     return 0;
 }

@@ -245,8 +245,9 @@ START_TEST(test_reader_is_gone)
     sbx_trial_run(&trial);
     ck_assert_int_eq(close(ends[1]), 0);
     sbx_trial_expect(&trial, 125, "exited", NULL);
-    ck_assert_str_eq(trial.err,
-                     "sbx-watch: report descriptor 9: cannot be written: Broken pipe\n");
+    ck_assert_str_eq(
+        trial.err,
+        "sbx-watch: report descriptor 9: cannot be written: broken pipe (EPIPE)\n");
     sbx_trial_done(&trial);
 }
 END_TEST

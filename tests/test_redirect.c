@@ -139,12 +139,14 @@ static const struct bad_row {
     const char *message;
     int code;
 } bad[] = {
-    {"--stdin missing", "option --stdin: 'missing': No such file or directory", ENOENT},
-    {"--stdin directory", "option --stdin: 'directory': Is a directory", EISDIR},
+    {"--stdin missing", "option --stdin: 'missing': no such file or directory (ENOENT)",
+     ENOENT},
+    {"--stdin directory", "option --stdin: 'directory': is a directory (EISDIR)", EISDIR},
     {"--stdin fifo", "option --stdin: 'fifo': a FIFO that nobody has opened to write",
      ENXIO},
-    {"--stdout directory", "option --stdout: 'directory': Is a directory", EISDIR},
-    {"--stdout missing/new", "option --stdout: 'missing/new': No such file", ENOENT},
+    {"--stdout directory", "option --stdout: 'directory': is a directory (EISDIR)",
+     EISDIR},
+    {"--stdout missing/new", "option --stdout: 'missing/new': no such file", ENOENT},
     {"--stderr fifo", "option --stderr: 'fifo': a FIFO that nobody has opened to read",
      ENXIO},
     {"--stdin old --stdout old", "the same file as --stdin", EINVAL},
