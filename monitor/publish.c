@@ -53,7 +53,7 @@ static int fail(const struct sbx_spec *spec, int r, const char *what,
     (void)sbx_text_escape(path, sizeof path, spec->report_path,
                           strlen(spec->report_path));
     return sbx_error_set(err, -r, SBX_STAGE_REPORT, "report %s: %s: %s", path, what,
-                         strerror(-r));
+                         sbx_errno_text(-r).text);
 }
 
 /* Splits path into the directory, which is opened and held, and the last name. */
@@ -205,46 +205,6 @@ static int check_sticky(const struct place *place)
     return refused ? -EPERM : 0;
 }
 
-static int check_place(const struct sbx_spec *spec, const struct place *place,
-                       struct sbx_error *err)
-{
-    if (in_place(place)) {
-        return faccessat(place->directory, place->name, W_OK, AT_EACCESS) < 0
-                   ? fail(spec, -errno, "cannot be written", err)
-                   : 0;
-    }
-    if (faccessat(place->directory, ".", W_OK | X_OK, AT_EACCESS) < 0) {
-        return fail(spec, -errno, "no file can be made in its directory", err);
-    }
-    int r = check_sticky(place);
-    return r < 0 ? fail(spec, r, "cannot be replaced", err) : 0;
-}
-
-int sbx_report_check(const struct sbx_spec *spec, struct sbx_error *err)
-{
-    struct place place;
-    if (spec->report_path == NULL || strcmp(spec->report_path, "-") == 0) {
-        return 0;
-    }
-    int r = locate(spec, &place);
-    if (r < 0) {
-        return fail(spec, r, "cannot be written", err);
-    }
-    r = check_place(spec, &place, err);
-    place_done(&place);
-    return r;
-}
-
-/* Fowler, Noll and Vo: FNV-1a. */
-static uint64_t fingerprint(const char *text, size_t length)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < length; i++) {
-        hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
-    }
-    return hash;
-}
-
 /* Makes the temporary file: hidden, beside the file that it will become. Its name follows
  * from the text, which has a random run id in it: whoever publishes this report after
  * another was killed over it finds what that one has left, and takes it away. */
@@ -274,6 +234,66 @@ static int create_temporary(const struct place *place, uint64_t number,
         }
     }
     return -EEXIST;
+}
+
+/* Whether a file can be made there. Permissions do not tell all: nothing can be made in
+ * /proc, in an immutable directory, or where the inodes are used up. A file without a
+ * name leaves nothing behind, whatever happens to us; not every file system has such. */
+static int try_to_make(const struct place *place)
+{
+    SBX_AUTO_CLOSE int fd =
+        openat(place->directory, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd >= 0) {
+        return 0;
+    }
+    char name[NAME_MAX + 1];
+    int r =
+        create_temporary(place, sbx_clock_us() ^ ((uint64_t)getpid() << 40), name, &fd);
+    if (r == 0) {
+        (void)unlinkat(place->directory, name, 0);
+    }
+    return r;
+}
+
+static int check_place(const struct sbx_spec *spec, const struct place *place,
+                       struct sbx_error *err)
+{
+    if (in_place(place)) {
+        return faccessat(place->directory, place->name, W_OK, AT_EACCESS) < 0
+                   ? fail(spec, -errno, "cannot be written", err)
+                   : 0;
+    }
+    int r = try_to_make(place);
+    if (r < 0) {
+        return fail(spec, r, "no file can be made in its directory", err);
+    }
+    r = check_sticky(place);
+    return r < 0 ? fail(spec, r, "cannot be replaced", err) : 0;
+}
+
+int sbx_report_check(const struct sbx_spec *spec, struct sbx_error *err)
+{
+    struct place place;
+    if (spec->report_path == NULL || strcmp(spec->report_path, "-") == 0) {
+        return 0;
+    }
+    int r = locate(spec, &place);
+    if (r < 0) {
+        return fail(spec, r, "cannot be written", err);
+    }
+    r = check_place(spec, &place, err);
+    place_done(&place);
+    return r;
+}
+
+/* Fowler, Noll and Vo: FNV-1a. */
+static uint64_t fingerprint(const char *text, size_t length)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < length; i++) {
+        hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+    }
+    return hash;
 }
 
 /* Owner, group and mode of the file that is replaced, as far as they can be had. The mode
@@ -477,7 +497,7 @@ int sbx_report_publish(const struct sbx_spec *spec, const char *text, size_t len
     if (by_fd < 0) {
         return sbx_error_set(err, -by_fd, SBX_STAGE_REPORT,
                              "report descriptor %d: cannot be written: %s",
-                             spec->report_fd, strerror(-by_fd));
+                             spec->report_fd, sbx_errno_text(-by_fd).text);
     }
     return 0;
 }

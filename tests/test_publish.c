@@ -366,6 +366,18 @@ START_TEST(test_refused)
 }
 END_TEST
 
+/* Permissions are no answer there, not for root. */
+START_TEST(test_where_nothing_can_be_made)
+{
+    static char path[] = "/proc/report";
+    struct sbx_error error = {0};
+    int code = -check(path, &error);
+    ck_assert_int_gt(code, 0);
+    assert_error(&error, code);
+    ck_assert_int_eq(publish(path, NULL), -code);
+}
+END_TEST
+
 START_TEST(test_long_names)
 {
     static const struct {
@@ -658,6 +670,7 @@ int main(void)
     tcase_add_test(files, test_relative);
     tcase_add_loop_test(files, test_links, 0, (int)LENGTH(followed));
     tcase_add_loop_test(files, test_refused, 0, (int)LENGTH(refused));
+    tcase_add_test(files, test_where_nothing_can_be_made);
     tcase_add_test(files, test_long_names);
     TCase *failures = sbx_fixture_case(suite, "failures", 60);
     tcase_add_test(failures, test_unwritable_directory);
