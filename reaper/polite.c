@@ -1,11 +1,13 @@
 /*
- * polite.c - see polite.h. Reads /proc/PID/status of the members, and where the exe links
- * of a few of them point to: neither waits for anybody.
+ * polite.c - see polite.h. Reads /proc/PID/status of the members, and of a few of them
+ * where the exe link points to, and wchan: none of these waits for anybody.
  */
 #include "reaper/polite.h"
 
+#include "base/fd.h"
 #include "reaper/wrapper.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,6 +41,7 @@ static void look_at(struct sbx_member *member, int proc_fd, int signal_number)
     member->catches = false;
     member->mortal = false;
     member->spared = false;
+    member->busy = false;
     member->living_children = 0;
     member->only_child = 0;
     if (sbx_member_ended(member) ||
@@ -69,6 +72,45 @@ static void count_children(struct sbx_tree *tree, struct sbx_member *front)
 static bool would_die(const struct sbx_member *member)
 {
     return member->hears && member->mortal && !member->blocks;
+}
+
+/* Whether it waits for something, and that is neither a child, nor the signal that tells
+ * of one, nor what a child writes (a shell's $(CMD)). Where that cannot be known, no: the
+ * kernel names no function ("0") for who runs, and where it was built without names or
+ * refuses to tell; and a sleep that no signal ends is for a lock or a disk, and says
+ * nothing. */
+static bool is_busy(const struct sbx_member *member, int proc_fd)
+{
+    static const char *const waits[] = {"do_wait",      "kernel_wait", "sigsuspend",
+                                        "sigtimedwait", "pipe_read",   "pipe_wait"};
+    struct sbx_proc_stat stat;
+    char path[32];
+    char name[128];
+    (void)snprintf(path, sizeof path, "%d/wchan", member->stat.pid);
+    SBX_AUTO_CLOSE int fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd >= 0 ? read(fd, name, sizeof name - 1) : -1;
+    if (length <= 0 || name[0] == '0' ||
+        sbx_proc_stat_at(proc_fd, member->stat.pid, &stat) < 0 || stat.state != 'S') {
+        return false;
+    }
+    name[length] = '\0';
+    for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++) {
+        if (strstr(name, waits[i]) != NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Before the signal is sent: who has ended waits for nobody. */
+static void look_for_work(struct sbx_tree *tree, int proc_fd)
+{
+    for (size_t i = 0; i < sbx_tree_count(tree); i++) {
+        struct sbx_member *member = sbx_tree_member(tree, i);
+        if (member->hears && member->mortal && member->living_children == 1) {
+            member->busy = is_busy(member, proc_fd);
+        }
+    }
 }
 
 /* --- who is spared ------------------------------------------------------------------ */
@@ -158,6 +200,7 @@ void sbx_polite_choose(struct sbx_tree *tree, int proc_fd, int signal_number)
     struct sbx_member *front = sbx_wrapper_front(tree);
     count_children(tree, front);
     spare_launchers(tree, proc_fd, front);
+    look_for_work(tree, proc_fd);
 }
 
 /* --- whose end is the command's ----------------------------------------------------- */
@@ -167,7 +210,8 @@ const struct sbx_member *sbx_polite_heir(struct sbx_tree *tree, pid_t leader)
     const struct sbx_member *heir = NULL;
     const struct sbx_member *member = sbx_tree_find(tree, leader);
     for (int i = 0; member != NULL && i < CHAIN_MAX; i++) {
-        if ((member->hears && member->catches) || member->living_children != 1) {
+        bool acts = member->hears && (member->catches || member->busy);
+        if (acts || member->living_children != 1) {
             break; /* it acts itself, or looks after several: nobody speaks for it */
         }
         const struct sbx_member *child = sbx_tree_find(tree, member->only_child);

@@ -25,7 +25,8 @@ void sbx_polite_choose(struct sbx_tree *tree, int proc_fd, int signal_number);
 /*
  * After that: the member whose end tells how the command ended, if the signal ends the
  * leader, or others between the two, while they only wait for one child (`sh -c CMD`,
- * flock). NULL: the leader's own end tells it.
+ * flock). NULL: the leader's own end tells it. One that sleeps for another reason, such
+ * as a server with one worker, is the command itself.
  */
 const struct sbx_member *sbx_polite_heir(struct sbx_tree *tree, pid_t leader);
 

@@ -47,6 +47,7 @@ struct sbx_member {
     bool blocks;
     bool hears;  /* is to be sent it */
     bool spared; /* is not, being a launcher, since who is below it is */
+    bool busy;   /* was asleep, and not to wait for a child */
     unsigned living_children;
     pid_t only_child; /* when that is 1 */
     /* In an attached tree (attached.h): */
