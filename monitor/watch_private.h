@@ -1,8 +1,9 @@
 /*
  * watch_private.h - one run as its monitor sees it, shared by the files that make up the
  * monitor process: watch.c (from nothing to a running leader, and the record at the end),
- * events.c (what the loop calls), ending.c (verdicts, steps, reaping) and output.c (what
- * concerns the command's output, and idleness).
+ * events.c (what the loop calls), ending.c (verdicts, steps, reaping), heir.c (whose end
+ * is the command's), output.c (what concerns the command's output, and idleness), and for
+ * attached trees attach.c and attach_watch.c.
  */
 #ifndef SBX_MONITOR_WATCH_PRIVATE_H
 #define SBX_MONITOR_WATCH_PRIVATE_H

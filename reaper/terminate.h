@@ -4,10 +4,9 @@
  * Time and facts come in as arguments; what to do next comes out. Nothing here reads a
  * clock, sends a signal or waits, so that every course of events is a row in a test.
  *
- *     running -> lingering | waiting -> sweeping -> done       the leader ended by itself
- *     running -> polite -> sweeping -> done                     a breach or a cancel,
- * with grace running -> sweeping -> done                               a breach without
- * grace
+ *     running -> lingering | waiting -> sweeping -> done    the leader ended by itself
+ *     running -> polite -> sweeping -> done                 breach or cancel, with grace
+ *     running -> sweeping -> done                           a breach without grace
  */
 #ifndef SBX_REAPER_TERMINATE_H
 #define SBX_REAPER_TERMINATE_H
