@@ -27,7 +27,7 @@ const struct sbx_number_kind sbx_kind_size = {
 
 const struct sbx_number_kind sbx_kind_count = {
     .noun = "a number",
-    .form = "digits only",
+    .form = "digits, no leading zero",
     .parse = sbx_text_count,
 };
 

@@ -74,7 +74,8 @@ int sbx_set_env_from(struct sbx_spec *spec, const struct sbx_rule *rule,
     char quoted[SBX_QUOTE_SIZE];
     if (*value == '\0') {
         return sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS,
-                             "option --%s: '' is not a path", rule->name);
+                             "option --%s: '' is not a path (accepted: a path)",
+                             rule->name);
     }
     SBX_AUTO_FREE char *text = malloc(SBX_ENVIRONMENT_FILE_MAX + 1);
     ssize_t length =
