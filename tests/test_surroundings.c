@@ -363,6 +363,31 @@ START_TEST(a_report_to_a_closed_standard_error_is_refused)
 }
 END_TEST
 
+/* Not even an error is worth waiting for ever. */
+START_TEST(a_message_that_nobody_takes_is_given_up)
+{
+    static const char *const command[] = {"true", NULL};
+    static const char filler[4096];
+    int ends[2];
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    while (write(ends[1], filler, sizeof filler) > 0) {
+    }
+    ck_assert_int_eq(errno, EAGAIN);
+    ck_assert_int_eq(fcntl(ends[1], F_SETFL, 0), 0);
+    struct sbx_trial trial = {.command = command,
+                              .options = "--report /nonexistent/directory/report",
+                              .without_report = true,
+                              .stdio = {0, 0, ends[1]}};
+    sbx_trial_run(&trial);
+    ck_assert_int_eq(trial.status, 125);
+    ck_assert_uint_lt(trial.elapsed_us, QUICK_US);
+    sbx_trial_expect_empty(&trial);
+    sbx_trial_done(&trial);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
+END_TEST
+
 /* A member that /proc hides cannot be measured: the run is not left without its limits.
  */
 START_TEST(a_hidden_member_is_unmeasurable)
@@ -470,6 +495,7 @@ int main(void)
     tcase_add_test(strays, limits_stay_on_while_strays_are_waited_for);
     tcase_add_test(strays, strays_can_be_kept);
     tcase_add_test(strays, a_report_to_a_closed_standard_error_is_refused);
+    tcase_add_test(strays, a_message_that_nobody_takes_is_given_up);
     tcase_add_test(strays, a_hidden_member_is_unmeasurable);
     tcase_add_test(strays, a_traced_monitor_is_replaced);
     tcase_add_loop_test(strays, few_descriptors_are_no_lost_run, 6, 34);

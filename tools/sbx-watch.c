@@ -4,9 +4,9 @@
  *
  * Sees nothing of the project but <sbx/sbx.h>. Whatever is wrong with the options, the
  * command does not run: the first error is the one that counts, and the remaining options
- * are looked at only so that a report that was asked for says why nothing ran. Changes no
- * signal but USR1, which it blocks, and no descriptor but closed ones of 0 to 2 before
- * the run; the library does that.
+ * are looked at only so that a report that was asked for says why nothing ran. Before the
+ * run it changes no signal but USR1, which it blocks, and no descriptor but closed ones
+ * of 0 to 2; the library does that. No message of its own waits without end.
  */
 #include <sbx/sbx.h>
 
@@ -17,10 +17,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #define NAME_SIZE 64
 #define LETTER_SIZE 8
+/* How long a message may wait until stderr takes it. */
+#define PATIENCE_S 2
 
 /* Shape of the help. */
 #define HELP_COLUMN 32
@@ -50,22 +53,40 @@ static const struct sbx_option own_options[] = {
 };
 #define OWN_COUNT (sizeof own_options / sizeof own_options[0])
 
+static void interrupt(int signal_number)
+{
+    (void)signal_number;
+}
+
+/* From PATIENCE_S on a write that blocks is interrupted, and again if that came too early
+ * to hit it. */
+static void limit_patience(void)
+{
+    const struct itimerval timer = {.it_interval = {.tv_usec = 100000},
+                                    .it_value = {.tv_sec = PATIENCE_S}};
+    struct sigaction action = {.sa_handler = interrupt}; /* without SA_RESTART */
+    sigset_t alarms;
+    (void)sigemptyset(&alarms);
+    (void)sigaddset(&alarms, SIGALRM);
+    (void)sigaction(SIGALRM, &action, NULL);
+    (void)sigprocmask(SIG_UNBLOCK, &alarms, NULL);
+    (void)setitimer(ITIMER_REAL, &timer, NULL);
+}
+
 /* A line on stderr. The reader may be gone: that must not turn our exit status into a
- * death by SIGPIPE. Nothing is started after this, so nothing inherits the disposition.
- */
+ * death by SIGPIPE, nor one that reads nothing, or a terminal, make us wait for ever.
+ * Nothing is started after this, so nothing inherits the dispositions. */
 static void complain(const char *message, const char *hint)
 {
     char line[SBX_ERROR_MESSAGE_SIZE + 128];
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGTTOU, SIG_IGN);
     int length = snprintf(line, sizeof line, "sbx-watch: %s%s\n", message, hint);
     if (length < 0) {
         return;
     }
-    size_t size = strlen(line);
-    ssize_t written;
-    do {
-        written = write(STDERR_FILENO, line, size);
-    } while (written < 0 && errno == EINTR);
+    limit_patience();
+    (void)!write(STDERR_FILENO, line, strlen(line));
 }
 
 /* Else the next file that is opened would become the command's standard stream. */
