@@ -233,6 +233,13 @@ void sbx_capture_close(struct sbx_capture *capture)
 
 /* --- what has become of it --- */
 
+void sbx_capture_continue(const struct sbx_capture *capture)
+{
+    for (size_t i = 0; i < capture->count; i++) {
+        sbx_servant_continue(&capture->streams[i].servant);
+    }
+}
+
 bool sbx_capture_is_pending(const struct sbx_capture *capture)
 {
     for (size_t i = 0; i < capture->count; i++) {
@@ -313,6 +320,7 @@ static void await_servants(const struct sbx_capture *capture, int socket,
                 fds[1 + i].fd = -1;
             }
         }
+        sbx_capture_continue(capture);
         (void)poll(fds, SBX_CAPTURE_MAX + 1, LOOK_MS);
         if ((fds[0].revents & (POLLHUP | POLLERR)) != 0) {
             socket = -1;
@@ -365,6 +373,7 @@ void sbx_capture_hand_over(struct sbx_capture *capture)
     }
     uint64_t until_us = sbx_clock_us() + HAND_OVER_US;
     give_order(capture, SBX_CAPTURE_HAND_OVER);
+    sbx_capture_continue(capture);
     for (size_t i = 0; i < capture->count; i++) {
         struct sbx_capture_stream *stream = &capture->streams[i];
         (void)sbx_servant_wait(&stream->servant, until_us);

@@ -94,6 +94,10 @@ int sbx_capture_open(struct sbx_capture *capture, struct sbx_error *err);
 /* In another child of the guard: closes all of it. */
 void sbx_capture_leave(struct sbx_capture *capture);
 
+/* A servant that was stopped goes on: what it leaves in the pipe is neither counted nor
+ * idleness. */
+void sbx_capture_continue(const struct sbx_capture *capture);
+
 /* Whether output is on its way that its reader has not taken. */
 bool sbx_capture_is_pending(const struct sbx_capture *capture);
 

@@ -209,6 +209,7 @@ static void end_servant(struct sbx_logger *logger, uint64_t until_us)
 {
     if (logger->socket >= 0) {
         struct sbx_log_message message = {.kind = SBX_LOG_END};
+        sbx_servant_continue(&logger->servant);
         uint64_t now_us = sbx_clock_us();
         uint64_t left_us = until_us > now_us ? until_us - now_us : 0;
         /* Earlier than we end it: it may tell what was lost and why. */
@@ -272,6 +273,7 @@ void sbx_logger_finish(struct sbx_logger *logger, struct sbx_record *record)
         sbx_servant_done(&logger->servant);
         atomic_store(&logger->area->mute, sbx_logger_start(logger, &error) < 0);
     }
+    sbx_servant_continue(&logger->servant); /* what comes now may need room */
     sbx_logger_look(logger, record, logger->area->phase);
     sbx_log_finished(&message.is.line, record);
     tell(logger, &message, until_us);

@@ -108,6 +108,7 @@ void sbx_watch_note_output(struct sbx_watch *watch, struct sbx_sample *sample,
     if (watch->capture->count == 0) {
         return;
     }
+    sbx_capture_continue(watch->capture);
     sample->output_bytes = written_bytes(watch);
     watch->record->usage.output_bytes = sample->output_bytes;
     if (watch->spec->limits.idle_us != 0 &&

@@ -98,6 +98,13 @@ bool sbx_servant_wait(const struct sbx_servant *servant, uint64_t until_us)
     }
 }
 
+void sbx_servant_continue(const struct sbx_servant *servant)
+{
+    if (servant->pidfd >= 0) {
+        (void)sbx_pidfd_signal(servant->pidfd, SIGCONT);
+    }
+}
+
 void sbx_servant_kill(const struct sbx_servant *servant)
 {
     if (servant->pidfd >= 0) {

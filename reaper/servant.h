@@ -37,6 +37,9 @@ void sbx_servant_keep_only(const int fds[], size_t count);
 /* True when it has ended, or there is none. Waits until then (CLOCK_MONOTONIC). */
 bool sbx_servant_wait(const struct sbx_servant *servant, uint64_t until_us);
 
+/* Lets it go on if somebody has stopped it: a command of the same user can. */
+void sbx_servant_continue(const struct sbx_servant *servant);
+
 /* SIGKILL. */
 void sbx_servant_kill(const struct sbx_servant *servant);
 

@@ -298,6 +298,28 @@ START_TEST(a_breach_of_output_is_polite)
 }
 END_TEST
 
+/* It stops those who count its output, and goes: they are the same user's. */
+START_TEST(who_counts_cannot_be_stopped_for_long)
+{
+    const char *const command[] = {
+        "sh", "-c",
+        "read -r _ _ _ guard _ </proc/$PPID/stat; "
+        "for p in $(cat /proc/$guard/task/$guard/children); do "
+        "read -r name </proc/$p/comm; "
+        "case $name in sbx-std*) kill -STOP $p;; esac; done; echo too much",
+        NULL};
+    for (int identity = 0; identity < sbx_trial_identities(); identity++) {
+        struct sbx_trial trial = {
+            .command = command, .options = "--output 3", .as_nobody = identity == 1};
+        sbx_trial_start(&trial);
+        finish(&trial, 124, "breach", "output");
+        ck_assert_str_eq(trial.out, "too");
+        expect_figures(&trial, 9, true);
+        sbx_trial_done(&trial);
+    }
+}
+END_TEST
+
 /* --- readers -------------------------------------------------------------------------
  */
 
@@ -510,6 +532,7 @@ int main(void)
     TCase *limits = sbx_fixture_case(suite, "bounds", 120);
     tcase_add_loop_test(limits, bounds_hold_to_the_byte, 0, LENGTH(bounds));
     tcase_add_test(limits, a_breach_of_output_is_polite);
+    tcase_add_test(limits, who_counts_cannot_be_stopped_for_long);
     tcase_add_loop_test(limits, idle_is_neither_writing_nor_working, 0,
                         LENGTH(idle_rows));
     TCase *peers = sbx_fixture_case(suite, "peers", 120);
