@@ -21,6 +21,7 @@
 #include "reaper/guard.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -155,6 +156,8 @@ static int monitor(const struct sbx_pair_link *link, void *context)
 {
     struct run *run = context;
     (void)prctl(PR_SET_NAME, "sbx-monitor", 0, 0, 0);
+    /* Stopped together with the guard, nobody else would let us end what it leaves. */
+    (void)prctl(PR_SET_PDEATHSIG, SIGCONT, 0, 0, 0);
     const struct sbx_watch_means means = {.link = link,
                                           .pss = &run->shared->pss,
                                           .capture = &run->capture,

@@ -450,6 +450,24 @@ START_TEST(a_guard_continued_late_does_not_publish_again)
 }
 END_TEST
 
+/* Both are stopped, and somebody loses patience with the one that he knows. */
+START_TEST(a_guard_killed_while_both_are_stopped_leaves_no_stray)
+{
+    struct sbx_trial trial = {.command = sleeper, .options = "--wall 1.5 --grace 0.2"};
+    start_up(&trial);
+    SBX_AUTO_CLOSE int monitor = await_monitor(&trial, trial.pid);
+    ck_assert_int_ge(monitor, 0);
+    stop_guard(&trial);
+    ck_assert_int_eq(pidfd_signal(monitor, SIGSTOP), 0);
+    ck_assert_int_eq(kill(trial.pid, SIGKILL), 0);
+    await_end(monitor, "the monitor");
+    finish(&trial, "both stopped");
+    ck_assert_int_eq(trial.status, 128 + SIGKILL);
+    ck_assert_str_eq(sbx_trial_string(&trial, "outcome"), "breach");
+    sbx_trial_done(&trial);
+}
+END_TEST
+
 START_TEST(a_stopped_monitor_is_continued)
 {
     struct sbx_trial trial = {.command = sleeper, .options = "--wall 1.5 --grace 0.2"};
@@ -767,6 +785,7 @@ int main(void)
     tcase_add_loop_test(stops, a_stopped_guard_does_not_hold_the_limit, 0, 2);
     tcase_add_test(stops, a_guard_stopped_for_ever_does_not_hold_the_report);
     tcase_add_test(stops, a_guard_continued_late_does_not_publish_again);
+    tcase_add_test(stops, a_guard_killed_while_both_are_stopped_leaves_no_stray);
     tcase_add_test(stops, a_stopped_monitor_is_continued);
     tcase_add_loop_test(stops, a_monitor_stopped_again_and_again_ends_all_the_same, 0,
                         TORMENT_COUNT);
