@@ -180,12 +180,15 @@ static bool write_out(struct server *server, bool ending, uint64_t *due_us)
     }
     struct sbx_timeline *timeline = &server->timeline;
     bool due = ending || now_us >= timeline->due_us;
-    if (due && !sbx_timeline_flush(timeline)) {
+    /* What has been given up is not waited for: not even the end of a torn row, which
+     * stays for the case that there is room again. */
+    bool settled = due && sbx_timeline_flush(timeline);
+    if (due && !settled) {
         *due_us = now_us + AGAIN_US;
     } else if (timeline->due_us < *due_us) {
         *due_us = timeline->due_us;
     }
-    return all && timeline->used == 0;
+    return all && settled;
 }
 
 static void wait_until(const struct server *server, uint64_t due_us)

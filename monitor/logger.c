@@ -259,6 +259,19 @@ static bool spell_loss_at(const struct sbx_logger *logger, size_t index,
     return spell_loss(&area->timeline, atomic_load(&area->rows_sent), name, "rows", text);
 }
 
+/* Whether there is nobody who could tell the end, and why (0: there is). */
+static void note_silence(const struct sbx_logger *logger, int code)
+{
+    struct sbx_log_area *area = logger->area;
+    atomic_store(&area->mute, code != 0);
+    for (size_t i = 0; i < logger->sink_count && code != 0; i++) {
+        sbx_log_fault(&area->sinks[i], code);
+    }
+    if (code != 0) {
+        sbx_log_fault(&area->timeline, code);
+    }
+}
+
 void sbx_logger_finish(struct sbx_logger *logger, struct sbx_record *record)
 {
     struct sbx_log_message message = {.kind = SBX_LOG_TELL};
@@ -271,7 +284,8 @@ void sbx_logger_finish(struct sbx_logger *logger, struct sbx_record *record)
     if (logger->socket < 0 || sbx_servant_wait(&logger->servant, 0)) {
         sbx_fd_drop(&logger->socket);
         sbx_servant_done(&logger->servant);
-        atomic_store(&logger->area->mute, sbx_logger_start(logger, &error) < 0);
+        int r = sbx_logger_start(logger, &error);
+        note_silence(logger, r < 0 ? -r : 0);
     }
     sbx_servant_continue(&logger->servant); /* what comes now may need room */
     sbx_logger_look(logger, record, logger->area->phase);

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -235,6 +236,31 @@ START_TEST(a_full_disk_is_told_and_no_more)
     ck_assert_ptr_nonnull(strstr(trial.err, "breach: wall limit 200ms"));
     ck_assert_ptr_nonnull(strstr(trial.err, "log file:/dev/full: "));
     ck_assert_ptr_nonnull(strstr(trial.err, "report /dev/full: cannot be written"));
+    sbx_trial_done(&trial);
+}
+END_TEST
+
+static void allow_one_page(const struct sbx_trial *trial)
+{
+    (void)trial;
+    const struct rlimit page = {4096, 4096};
+    if (setrlimit(RLIMIT_FSIZE, &page) < 0) {
+        _exit(1);
+    }
+}
+
+/* A part of a row fits: nobody waits at the end for the room that its rest would need. */
+START_TEST(a_torn_row_does_not_delay_the_end)
+{
+    struct sbx_trial trial = {.command = idle,
+                              .options = "--wall 500ms --interval 1ms --timeline @/rows",
+                              .prepare = allow_one_page};
+    sbx_trial_run(&trial);
+    sbx_trial_expect(&trial, 124, "breach", "wall");
+    sbx_trial_expect_empty(&trial);
+    expect_warning(&trial, "rows lost: EFBIG", true);
+    int64_t run_us = sbx_trial_integer(&trial, "usage.wall_us");
+    ck_assert_int_lt((int64_t)trial.elapsed_us - run_us, 3 * SECOND / 2);
     sbx_trial_done(&trial);
 }
 END_TEST
@@ -788,6 +814,7 @@ int main(void)
     tcase_add_test(sinks, a_hostile_name_stays_a_name);
     TCase *failing = sbx_fixture_case(suite, "failing", 60);
     tcase_add_test(failing, a_full_disk_is_told_and_no_more);
+    tcase_add_test(failing, a_torn_row_does_not_delay_the_end);
     tcase_add_test(failing, sinks_that_take_nothing_delay_the_end_by_the_bound);
     tcase_add_test(failing, a_fifo_waits_for_a_reader_that_comes_late);
     tcase_add_test(failing, a_reader_that_leaves_is_told);
