@@ -44,6 +44,7 @@
 
 struct sbx_run {
     int socket;
+    pid_t owner;     /* whose run it is: a process that it forks has a copy */
     int guard_pidfd; /* -1 unless it became our child */
     bool greeted;    /* it has taken the specification */
     bool ended;      /* it is gone */
@@ -262,6 +263,7 @@ static int start(const struct sbx_spec *spec, struct sbx_run **ret_run,
         return -ENOMEM;
     }
     run->socket = -1;
+    run->owner = getpid();
     run->guard_pidfd = -1;
     r = launch(spec, text, length, run, err);
     if (r < 0) {
@@ -457,13 +459,19 @@ void sbx_run_free(struct sbx_run *run)
     if (run == NULL) {
         return;
     }
+    bool owned = run->owner == getpid();
     if (run->socket >= 0) {
-        /* A process that the caller has forked meanwhile may hold it too. */
-        (void)shutdown(run->socket, SHUT_RDWR);
+        /* A process that the caller has forked meanwhile may hold it too. When that
+         * cleans up behind itself, the caller's run goes on. */
+        if (owned) {
+            (void)shutdown(run->socket, SHUT_RDWR);
+        }
         (void)close(run->socket);
     }
     if (run->guard_pidfd >= 0) {
-        (void)sbx_spawn_reap(run->guard_pidfd, run->ended ? GUARD_ENDS_MS : 0);
+        if (owned) {
+            (void)sbx_spawn_reap(run->guard_pidfd, run->ended ? GUARD_ENDS_MS : 0);
+        }
         (void)close(run->guard_pidfd);
     }
     for (size_t i = 0; i < run->string_count; i++) {

@@ -383,6 +383,24 @@ START_TEST(a_second_cancel_from_another_thread_skips_the_grace)
 }
 END_TEST
 
+/* A process that the caller forks has a copy of everything, and may clean up. */
+START_TEST(a_forked_process_frees_its_copy_alone)
+{
+    struct sbx_run *run = library_start(library_script("wall=60", "exec sleep 60"));
+    pid_t child = fork();
+    int status = -1;
+    if (child == 0) {
+        sbx_run_free(run);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(sbx_run_cancel(run), 0);
+    expect(finish(run), "cancelled", 128 + SIGTERM);
+    sbx_run_free(run);
+}
+END_TEST
+
 START_TEST(a_signal_is_passed_to_the_command)
 {
     struct sbx_run *run =
@@ -621,6 +639,7 @@ int main(void)
     tcase_add_test(tests, a_wait_has_its_bound);
     tcase_add_test(tests, a_caller_that_never_reads_holds_up_nobody);
     tcase_add_test(tests, a_second_cancel_from_another_thread_skips_the_grace);
+    tcase_add_test(tests, a_forked_process_frees_its_copy_alone);
     tcase_add_test(tests, a_signal_is_passed_to_the_command);
     tcase_add_test(tests, a_killed_guard_is_replaced_by_the_monitor);
     tcase_add_test(tests, a_run_whose_processes_are_all_killed_is_lost);
