@@ -71,13 +71,33 @@ struct sbx_member *sbx_wrapper_above(struct sbx_tree *tree,
     return parent != NULL || member == front ? parent : front;
 }
 
+static bool has_other_children(struct sbx_tree *tree, const struct sbx_member *parent,
+                               const struct sbx_member *child)
+{
+    for (size_t i = 0; i < sbx_tree_count(tree); i++) {
+        const struct sbx_member *member = sbx_tree_member(tree, i);
+        if (member->stat.ppid == parent->stat.pid && member != child &&
+            !sbx_member_ended(member)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The two ends of the launcher, and who does nothing but wait for it. Who has more to
+ * look after is no launcher: a build, say, that runs one of its steps in a sandbox. */
 static void mark_with_ancestors(struct sbx_tree *tree, struct sbx_member *init,
                                 struct sbx_member *front)
 {
-    struct sbx_member *member = init;
-    for (int i = 0; member != NULL && i < ANCESTORS_MAX; i++) {
-        member->wrapper = true;
-        member = sbx_wrapper_above(tree, member, front);
+    struct sbx_member *below = init;
+    init->wrapper = true;
+    for (int i = 0; i < ANCESTORS_MAX; i++) {
+        struct sbx_member *above = sbx_wrapper_above(tree, below, front);
+        if (above == NULL || (i > 0 && has_other_children(tree, above, below))) {
+            return;
+        }
+        above->wrapper = true;
+        below = above;
     }
 }
 

@@ -6,7 +6,8 @@
  * politely, since the death of either takes the command with it before it could act. A
  * namespace init is a wrapper when it never exec'd anything: it still runs the same
  * executable file as its parent outside. Else it is the command itself (`unshare -pf
- * CMD`).
+ * CMD`). Their ancestors are wrappers too, up to the first with other children: that one
+ * has more to do than to wait for a launcher.
  */
 #ifndef SBX_REAPER_WRAPPER_H
 #define SBX_REAPER_WRAPPER_H

@@ -196,6 +196,26 @@ START_TEST(what_is_outside_of_a_launcher_is_one)
 }
 END_TEST
 
+/* Who looks after more than a launcher is the command, is counted, and is told. */
+START_TEST(what_runs_a_launcher_beside_others_is_none)
+{
+    char path[SBX_FIXTURE_PATH_SIZE];
+    struct run run;
+    const char *argv[] = {"sh", "-c",
+                          "sleep 60 & sh -c 'bwrap --unshare-pid --ro-bind / / \"$0\"; "
+                          "exit $?' \"$0\"; exit $?",
+                          sbx_fixture_helper(path, "trap"), NULL};
+    if (!start(&run, argv, 6)) {
+        return;
+    }
+    ck_assert_uint_eq(count_wrappers(&run), 3); /* bwrap twice, and its shell */
+    ck_assert_uint_eq(run.sample.processes, 3);
+    ck_assert_int_eq(sbx_wrapper_command(run.kit.tree, run.leader), run.leader);
+    ck_assert_uint_eq(sbx_polite(run.kit.tree, run.kit.proc_fd, SIGTERM), 3);
+    finish(&run);
+}
+END_TEST
+
 START_TEST(without_a_namespace_nothing_is_one)
 {
     struct sbx_kit kit;
@@ -387,6 +407,7 @@ int main(void)
     tcase_add_test(tcase, an_init_that_execd_is_the_command);
     tcase_add_test(tcase, a_launcher_is_not_the_command);
     tcase_add_test(tcase, what_is_outside_of_a_launcher_is_one);
+    tcase_add_test(tcase, what_runs_a_launcher_beside_others_is_none);
     tcase_add_test(tcase, without_a_namespace_nothing_is_one);
     tcase_add_test(tcase, a_launcher_alone_has_no_command_yet);
     tcase_add_test(tcase, a_launcher_is_told_when_its_child_cannot_be);
