@@ -378,6 +378,22 @@ START_TEST(test_where_nothing_can_be_made)
 }
 END_TEST
 
+/* To root it looks as if it could be written to. */
+START_TEST(test_removed_directory)
+{
+    char path[SBX_FIXTURE_PATH_SIZE];
+    char name[] = "report";
+    struct sbx_error error = {0};
+    ck_assert_int_eq(mkdir(sbx_fixture_path(path, "gone"), 0755), 0);
+    SBX_AUTO_CLOSE int directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    ck_assert_int_eq(rmdir(path), 0);
+    struct sbx_spec spec = spec_of(name);
+    spec.report_directory_fd = directory;
+    ck_assert_int_eq(sbx_report_check(&spec, &error), -ENOENT);
+    assert_error(&error, ENOENT);
+}
+END_TEST
+
 START_TEST(test_long_names)
 {
     static const struct {
@@ -671,6 +687,7 @@ int main(void)
     tcase_add_loop_test(files, test_links, 0, (int)LENGTH(followed));
     tcase_add_loop_test(files, test_refused, 0, (int)LENGTH(refused));
     tcase_add_test(files, test_where_nothing_can_be_made);
+    tcase_add_test(files, test_removed_directory);
     tcase_add_test(files, test_long_names);
     TCase *failures = sbx_fixture_case(suite, "failures", 60);
     tcase_add_test(failures, test_unwritable_directory);
