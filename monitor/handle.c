@@ -178,11 +178,13 @@ static int spawn_monitor(const struct sbx_spec *spec, const struct passed *passe
                                     .fd_count = passed->count};
     struct sbx_error why = {0};
     r = sbx_spawn_orphan(&spawn, ret_pidfd, &why);
+    bool executed = strncmp(why.message, path, strlen(path)) == 0;
     return r == 0 ? 0
                   : sbx_error_set(err, -r, SBX_STAGE_LAUNCH,
-                                  "sbx-monitor cannot be started: %s (environment "
-                                  "variable SBX_MONITOR: where it is)",
-                                  why.message);
+                                  "sbx-monitor cannot be started: %s%s", why.message,
+                                  executed ? " (environment variable SBX_MONITOR: where "
+                                             "it is)"
+                                           : "");
 }
 
 static int send_spec(int socket, const char *text, size_t length, struct sbx_error *err)

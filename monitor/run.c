@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "reaper/guard.h"
+#include "reaper/pidref.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -254,6 +255,12 @@ int sbx_run_check(const struct sbx_spec *spec, struct sbx_error *err)
 {
     if (spec->argv == NULL && spec->attach.pid == 0) {
         return sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS, "no command was given");
+    }
+    if (sbx_child_would_be_init()) {
+        return sbx_error_set(err, ENOTSUP, SBX_STAGE_CHECK,
+                             "the next child would be the init of a new PID namespace "
+                             "(unshare), with which all others end: make it first "
+                             "(unshare --fork)");
     }
     int r = sbx_attach_check(spec, err);
     if (r == 0 && spec->attach.pid == 0) {

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -46,6 +47,17 @@ int sbx_pidref_signal(int proc_fd, const struct sbx_pidref *ref, int signal_numb
 bool sbx_pid_exists(pid_t pid)
 {
     return pid > 1 && (kill(pid, 0) == 0 || errno == EPERM);
+}
+
+/* A namespace has no name before it has an init. */
+bool sbx_child_would_be_init(void)
+{
+    static const char own[] = "/proc/thread-self/ns/pid";
+    static const char next[] = "/proc/thread-self/ns/pid_for_children";
+    char name[64];
+    struct stat status;
+    return readlink(own, name, sizeof name) > 0 && lstat(next, &status) == 0 &&
+           readlink(next, name, sizeof name) < 0 && errno == ENOENT;
 }
 
 int sbx_child_signal(pid_t pid, int signal_number)

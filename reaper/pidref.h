@@ -32,6 +32,11 @@ int sbx_pidref_signal(int proc_fd, const struct sbx_pidref *ref, int signal_numb
  * nothing. */
 bool sbx_pid_exists(pid_t pid);
 
+/* Whether the next child of the calling thread would be the init of a PID namespace, with
+ * whose end all others in there end, and no more can be born (unshare, before anybody is
+ * there). */
+bool sbx_child_would_be_init(void);
+
 /* Signals a child of the calling process that has not been reaped: its pid cannot have
  * been reused. Refuses pid <= 1. */
 int sbx_child_signal(pid_t pid, int signal_number);

@@ -14,7 +14,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -588,6 +590,43 @@ START_TEST(short_descriptors_are_told_and_none_is_lost)
 END_TEST
 
 /* Found out when it is told, or, if it takes its time to end, by its silence. */
+/* Else our short-lived process would be it, and the caller could fork no more. */
+static void start_before_the_init(void)
+{
+    struct sbx_run *run = NULL;
+    struct sbx_error error = {0};
+    struct sbx_spec *spec = library_script("wall=60", "exit 7");
+    if (unshare(CLONE_NEWPID | (geteuid() != 0 ? CLONE_NEWUSER : 0)) < 0) {
+        _exit(77);
+    }
+    int r = sbx_run_start(spec, &run, &error);
+    pid_t init = fork();
+    if (init == 0) {
+        _exit(0);
+    }
+    _exit(r == -ENOTSUP && strstr(error.message, "namespace") != NULL && init > 0 ? 0
+                                                                                  : 1);
+}
+
+START_TEST(a_run_is_no_init_of_the_callers_namespace)
+{
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        start_before_the_init();
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+        puts("SKIP: a_run_is_no_init_of_the_callers_namespace: no unshare here");
+        return;
+    }
+    ck_assert_int_eq(status, 0);
+    while (waitpid(-1, NULL, 0) > 0) {
+        continue; /* its init may have come to us */
+    }
+}
+END_TEST
+
 START_TEST(a_monitor_that_is_none_is_told)
 {
     struct sbx_error error = {0};
@@ -649,6 +688,7 @@ int main(void)
     tcase_add_test(tests, a_run_that_would_detach_is_refused);
     tcase_add_test(tests, a_kept_descriptor_that_was_closed_is_refused);
     tcase_add_test(tests, short_descriptors_are_told_and_none_is_lost);
+    tcase_add_test(tests, a_run_is_no_init_of_the_callers_namespace);
     tcase_add_test(tests, a_monitor_that_is_none_is_told);
     tcase_add_test(tests, a_monitor_started_by_hand_does_nothing);
     return sbx_fixture_run(suite);

@@ -424,6 +424,31 @@ START_TEST(a_hidden_member_is_unmeasurable)
 }
 END_TEST
 
+/* The first of ours would be the init, and the rest could not outlive it. */
+START_TEST(a_namespace_without_an_init_is_refused)
+{
+    static const char *const command[] = {"touch", "@/ran", NULL};
+    static const char *const as_root[] = {"unshare", "-p", NULL};
+    static const char *const as_user[] = {"unshare", "-Up", NULL};
+    char ran[SBX_FIXTURE_PATH_SIZE];
+    struct sbx_trial trial = {.command = command,
+                              .launcher = getuid() == 0 ? as_root : as_user,
+                              .without_report = true,
+                              .options = "--wall 10",
+                              .seconds = 15};
+    sbx_trial_run(&trial);
+    if (strncmp(trial.err, "unshare:", 8) == 0) {
+        (void)fprintf(stderr, "# skipped: %s\n", trial.err);
+        return;
+    }
+    ck_assert_msg(trial.status == 125 && strstr(trial.err, "PID namespace") != NULL,
+                  "status %d: %s", trial.status, trial.err);
+    ck_assert_int_lt(access(sbx_trial_path(&trial, ran, "ran"), F_OK), 0);
+    sbx_trial_expect_empty(&trial);
+    sbx_trial_done(&trial);
+}
+END_TEST
+
 static void few_descriptors(const struct sbx_trial *trial)
 {
     const rlim_t *count = trial->context;
@@ -497,6 +522,7 @@ int main(void)
     tcase_add_test(strays, a_report_to_a_closed_standard_error_is_refused);
     tcase_add_test(strays, a_message_that_nobody_takes_is_given_up);
     tcase_add_test(strays, a_hidden_member_is_unmeasurable);
+    tcase_add_test(strays, a_namespace_without_an_init_is_refused);
     tcase_add_test(strays, a_traced_monitor_is_replaced);
     tcase_add_loop_test(strays, few_descriptors_are_no_lost_run, 6, 34);
     return sbx_fixture_run(suite);
