@@ -205,6 +205,16 @@ void sbx_polite_choose(struct sbx_tree *tree, int proc_fd, int signal_number)
 
 /* --- whose end is the command's ----------------------------------------------------- */
 
+bool sbx_polite_waits(struct sbx_tree *tree, const struct sbx_member *member)
+{
+    if (!would_die(member) || member->living_children != 1 ||
+        member->namespace_depth > 1) {
+        return false;
+    }
+    const struct sbx_member *child = sbx_tree_find(tree, member->only_child);
+    return child != NULL && child->hears && child->stat.ppid == member->stat.pid;
+}
+
 const struct sbx_member *sbx_polite_heir(struct sbx_tree *tree, pid_t leader)
 {
     const struct sbx_member *heir = NULL;

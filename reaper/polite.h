@@ -17,10 +17,16 @@
 
 #include "reaper/tree.h"
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /* Sets `hears` and `spared` of each member of the last walk. Reads the status of each. */
 void sbx_polite_choose(struct sbx_tree *tree, int proc_fd, int signal_number);
+
+/* After that: whether it hears, would die of it at once, and does nothing but wait for a
+ * child that hears too. Not inside of a PID namespace: there its death may end the child.
+ */
+bool sbx_polite_waits(struct sbx_tree *tree, const struct sbx_member *member);
 
 /*
  * After that: the member whose end tells how the command ended, if the signal ends the

@@ -31,6 +31,9 @@
 #define DRAIN_US 200000U
 /* New members within this time: it is a race, and not only a loaded machine. */
 #define BIRTHS_US 1000000U
+/* How long all who wait for others may take to die of the polite signal. */
+#define WAITERS_US 100000U
+#define WAITER_LOOK_NS 100000L
 
 /* To an own child by pid (it cannot have been reused), to any other member by identity.
  */
@@ -328,14 +331,51 @@ static uint64_t tell_launchers(struct sweep *sweep, int signal_number)
     return signalled;
 }
 
+static void await_end(const struct sweep *sweep, const struct sbx_member *member,
+                      uint64_t until_us)
+{
+    const struct timespec moment = {.tv_nsec = WAITER_LOOK_NS};
+    struct sbx_proc_stat stat;
+    while (sbx_proc_stat_at(sweep->proc_fd, member->stat.pid, &stat) == 0 &&
+           stat.start_ticks == member->stat.start_ticks && stat.state != 'Z' &&
+           stat.state != 'X' && sbx_clock_us() < until_us) {
+        (void)nanosleep(&moment, NULL);
+    }
+}
+
+/* Who only waits for another is told first, and the others when it is dead: one that has
+ * not yet got a processor to die on would still take the other's status, and then die
+ * with it. Without waiting for long: most die at once, and one in state D not at all. */
+static uint64_t tell_waiters(struct sweep *sweep, int signal_number)
+{
+    uint64_t signalled = 0;
+    for (size_t i = 0; i < sbx_tree_count(sweep->tree); i++) {
+        struct sbx_member *member = sbx_tree_member(sweep->tree, i);
+        if (sbx_polite_waits(sweep->tree, member) &&
+            signal_member(sweep, member, signal_number) == 0) {
+            (void)signal_member(sweep, member, SIGCONT);
+            signalled++;
+        }
+    }
+    uint64_t until_us = sbx_clock_us() + WAITERS_US;
+    for (size_t i = 0; signalled > 0 && i < sbx_tree_count(sweep->tree); i++) {
+        const struct sbx_member *member = sbx_tree_member(sweep->tree, i);
+        if (sbx_polite_waits(sweep->tree, member) && !member->refused) {
+            await_end(sweep, member, until_us);
+        }
+    }
+    return signalled;
+}
+
 uint64_t sbx_polite(struct sbx_tree *tree, int proc_fd, int signal_number)
 {
     struct sweep sweep = {.tree = tree, .proc_fd = proc_fd, .self = getpid()};
-    uint64_t signalled = 0;
     sbx_polite_choose(tree, proc_fd, signal_number);
+    uint64_t signalled = tell_waiters(&sweep, signal_number);
     for (size_t i = 0; i < sbx_tree_count(tree); i++) {
         struct sbx_member *member = sbx_tree_member(tree, i);
-        if (member->hears && signal_member(&sweep, member, signal_number) == 0) {
+        if (member->hears && !sbx_polite_waits(tree, member) &&
+            signal_member(&sweep, member, signal_number) == 0) {
             signalled++;
         }
     }

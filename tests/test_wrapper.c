@@ -320,6 +320,39 @@ START_TEST(a_launcher_is_told_when_its_child_cannot_be)
 }
 END_TEST
 
+/* A shell that still lived could reap the command, and take its status into its death. */
+START_TEST(who_waits_is_dead_before_the_command_hears)
+{
+    const char *argv[] = {
+        "sh", "-c",
+        "sh -c 'trap \"answer\" TERM; answer() { while read -r key value; do"
+        " [ \"$key$value\" != \"PPid:$PPID\" ] || exit 43; done </proc/$$/status; exit "
+        "42; };"
+        " sleep 50 & wait'; exit $?",
+        NULL};
+    for (int i = 0; i < 3; i++) {
+        struct sbx_kit kit;
+        int status = 0;
+        int out = -1;
+        sbx_kit_open(&kit, MANY);
+        pid_t leader = sbx_kit_start(argv, -1, &out);
+        sbx_kit_settle(&kit, 3);
+        pid_t command = sbx_tree_find(kit.tree, leader)->stat.pid;
+        for (size_t j = 0; j < sbx_tree_count(kit.tree); j++) {
+            const struct sbx_member *member = sbx_tree_member(kit.tree, j);
+            command = member->stat.ppid == leader ? member->stat.pid : command;
+        }
+        ck_assert_uint_eq(sbx_polite(kit.tree, kit.proc_fd, SIGTERM), 3);
+        ck_assert_int_eq(waitpid(leader, &status, 0), leader);
+        ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+        ck_assert_int_eq(waitpid(command, &status, 0), command);
+        ck_assert_int_eq(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 42);
+        (void)close(out);
+        sbx_kit_close(&kit);
+    }
+}
+END_TEST
+
 static const char *heir_of(const struct sbx_kit *kit, pid_t leader, int signal_number)
 {
     sbx_polite_choose(kit->tree, kit->proc_fd, signal_number);
@@ -411,6 +444,7 @@ int main(void)
     tcase_add_test(tcase, without_a_namespace_nothing_is_one);
     tcase_add_test(tcase, a_launcher_alone_has_no_command_yet);
     tcase_add_test(tcase, a_launcher_is_told_when_its_child_cannot_be);
+    tcase_add_test(tcase, who_waits_is_dead_before_the_command_hears);
     tcase_add_test(tcase, who_waits_is_spoken_for);
     return sbx_fixture_run(suite);
 }
