@@ -286,6 +286,22 @@ int sbx_report_check(const struct sbx_spec *spec, struct sbx_error *err)
     return r;
 }
 
+bool sbx_report_replaces(const struct sbx_spec *spec, const struct stat *file)
+{
+    struct place place;
+    struct stat old;
+    if (spec->report_path == NULL || strcmp(spec->report_path, "-") == 0 ||
+        locate(spec, &place) < 0) {
+        return false;
+    }
+    bool same = place.exists && !place.magic &&
+                fstatat(place.directory, place.name, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
+                S_ISREG(old.st_mode) && old.st_dev == file->st_dev &&
+                old.st_ino == file->st_ino;
+    place_done(&place);
+    return same;
+}
+
 /* Fowler, Noll and Vo: FNV-1a. */
 static uint64_t fingerprint(const char *text, size_t length)
 {

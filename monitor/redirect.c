@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "monitor/rivals.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -148,16 +149,6 @@ static bool same_file(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-static bool is_report(const struct sbx_spec *spec, const struct stat *file)
-{
-    struct stat report;
-    if (spec->report_path == NULL || strcmp(spec->report_path, "-") == 0) {
-        return false;
-    }
-    int at = spec->report_directory_fd >= 0 ? spec->report_directory_fd : AT_FDCWD;
-    return fstatat(at, spec->report_path, &report, 0) == 0 && same_file(file, &report);
-}
-
 static int check_output(const struct sbx_spec *spec, int which, int input, int output,
                         struct sbx_error *err)
 {
@@ -170,11 +161,8 @@ static int check_output(const struct sbx_spec *spec, int which, int input, int o
         return failed(spec, which, EINVAL,
                       "the same file as --stdin, which would be emptied unread", err);
     }
-    if (is_report(spec, &file)) {
-        return failed(spec, which, EINVAL,
-                      "the same file as --report, which would replace it", err);
-    }
-    return 0;
+    const char *rival = sbx_rival_of_stream(spec, &file);
+    return rival != NULL ? failed(spec, which, EINVAL, rival, err) : 0;
 }
 
 /* One description for both, if both are one file. */

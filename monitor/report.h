@@ -14,6 +14,7 @@
 
 #include <sbx/sbx.h>
 #include <stddef.h>
+#include <sys/stat.h>
 
 #define SBX_REPORT_SCHEMA "sbx.report/1"
 
@@ -63,6 +64,9 @@ int sbx_report_publish(const struct sbx_spec *spec, const char *text, size_t len
 /* Fails early, before anything runs, when the report could not be written there (no such
  * directory, not writable). Changes nothing. 0 or a negative errno, stage report. */
 int sbx_report_check(const struct sbx_spec *spec, struct sbx_error *err);
+
+/* Whether the report will stand in place of this file, which exists. */
+bool sbx_report_replaces(const struct sbx_spec *spec, const struct stat *file);
 
 /* The exit status that the contract gives to this record: see the table in docs and
  * manual. */

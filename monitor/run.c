@@ -10,6 +10,7 @@
 #include "monitor/logger.h"
 #include "monitor/record.h"
 #include "monitor/report.h"
+#include "monitor/rivals.h"
 #include "monitor/serve.h"
 #include "monitor/spec.h"
 #include "monitor/usage.h"
@@ -294,7 +295,8 @@ static int open_logger(struct run *run, bool refused, struct sbx_error *err)
     run->logger.polite_signal = run->spec->signal;
     run->logger.area = &run->shared->log;
     run->logger.refused = refused;
-    return sbx_logger_open(&run->logger, err);
+    int r = sbx_logger_open(&run->logger, err);
+    return r == 0 && !refused ? sbx_rivals_check(run->spec, err) : r;
 }
 
 /* Nothing ran. Log and report say so, where they can be written. */

@@ -154,6 +154,12 @@ static const struct bad_row {
     {"--stdout old --stdin missing", "option --stdin: 'missing'", ENOENT},
     {"--stdout old --stderr missing/new", "option --stderr: 'missing/new'", ENOENT},
     {"--stdout report", "the same file as --report", EINVAL},
+    {"--stdout new --log file:new", "option --stdout: 'new': the same file as --log",
+     EINVAL},
+    {"--stderr new --timeline new", "the same file as --timeline", EINVAL},
+    {"--log file:report", "option --log: 'report': the same file as --report", EINVAL},
+    {"--timeline @/report", "the same file as --report", EINVAL},
+    {"--timeline new --log stderr --log file:new", "the same file as --log", EINVAL},
 };
 
 /* Nothing runs, and nothing is emptied. */
@@ -169,7 +175,8 @@ START_TEST(what_cannot_be_opened_is_told_before_anything_runs)
                   "%s", sbx_trial_string(&trial, "error.message"));
     ck_assert_msg(strstr(trial.err, row->message) != NULL, "%s", trial.err);
     ck_assert_int_eq(sbx_trial_integer(&trial, "error.errno"), row->code);
-    ck_assert_str_eq(sbx_trial_string(&trial, "error.stage"), "launch");
+    ck_assert_str_eq(sbx_trial_string(&trial, "error.stage"),
+                     strncmp(row->options, "--std", 5) == 0 ? "launch" : "check");
     ck_assert_str_eq(text_of(&trial, "ran"), "(none)");
     ck_assert_str_eq(text_of(&trial, "old"), "what was there before, and is long\n");
     ck_assert_uint_lt(trial.elapsed_us, QUICK_US);
