@@ -325,14 +325,31 @@ void sbx_watch_breach_plain(struct sbx_watch *watch, enum sbx_reason reason)
     sbx_watch_breach(watch, &plain);
 }
 
-void sbx_watch_cancel(struct sbx_watch *watch, int signal_number)
+/* A signal to our process group, or to all of a service, reaches guard and monitor: one
+ * request that comes twice, and no second one. */
+static bool is_echo(struct sbx_watch *watch, int signal_number, bool direct)
+{
+    if (!watch->echo_due || watch->echo_direct != direct ||
+        watch->record->cancel_signal != signal_number) {
+        return false;
+    }
+    watch->echo_due = false;
+    return true;
+}
+
+void sbx_watch_cancel(struct sbx_watch *watch, int signal_number, bool direct)
 {
     if (watch->attach.on && watch->attach.observes) {
         sbx_attach_leave(watch, NULL);
         return;
     }
+    if (is_echo(watch, signal_number, direct)) {
+        return;
+    }
     enum sbx_event event = SBX_EVENT_STOP_NOW; /* a second one skips the grace */
     if (sbx_terminate_judges(&watch->terminate)) {
+        watch->echo_due = true;
+        watch->echo_direct = !direct;
         watch->record->cancel_signal = signal_number;
         event = SBX_EVENT_STOP_POLITE;
     }

@@ -186,8 +186,7 @@ void sbx_watch_on_signals(void *context)
             child = true;
         } else if (sigismember(&watch->link->inherited_ignored, (int)info.ssi_signo) !=
                    1) {
-            sbx_watch_cancel(watch,
-                             (int)info.ssi_signo); /* sent to this process by somebody */
+            sbx_watch_cancel(watch, (int)info.ssi_signo, true);
         }
     }
     if (child) {
@@ -241,7 +240,7 @@ void sbx_watch_on_messages(void *context)
     int r;
     while ((r = sbx_pair_receive(watch->link->socket, &message)) == 1) {
         if (message.kind == SBX_MESSAGE_CANCEL) {
-            sbx_watch_cancel(watch, message.value);
+            sbx_watch_cancel(watch, message.value, false);
         } else if (message.kind == SBX_MESSAGE_PASS) {
             pass_to_command(watch, message.value);
         } else if (message.kind == SBX_MESSAGE_CONTINUE) {

@@ -74,7 +74,9 @@ struct sbx_watch {
     pid_t leader;
     bool own_group;
     bool leader_ended;
-    int stops; /* of the leader that the guard was told of */
+    int stops;        /* of the leader that the guard was told of */
+    bool echo_due;    /* the request that cancelled the run may come by the other way */
+    bool echo_direct; /* by which: sent to this process, or passed on by the guard */
     struct sbx_heir heir;
     uint64_t leader_cpu_us; /* its own, read before it was reaped */
     uint64_t launched_us;
@@ -103,7 +105,8 @@ void sbx_watch_breach(struct sbx_watch *watch, const struct sbx_breach *breach);
 void sbx_watch_breach_plain(struct sbx_watch *watch, enum sbx_reason reason);
 
 /* Somebody asks for the end by a signal; the second time without grace. */
-void sbx_watch_cancel(struct sbx_watch *watch, int signal_number);
+/* `direct`: somebody has sent the signal to this process, not to the guard. */
+void sbx_watch_cancel(struct sbx_watch *watch, int signal_number, bool direct);
 
 /* The deadline of a phase may have passed. */
 void sbx_watch_phase_over(struct sbx_watch *watch);
