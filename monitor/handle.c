@@ -109,8 +109,8 @@ static int check_settings(const struct sbx_spec *spec, struct sbx_error *err)
     return 0;
 }
 
-static int find_monitor(const struct sbx_spec *spec, const char **ret_path,
-                        struct sbx_error *err)
+/* NULL: -EINVAL, and *err says so. */
+static const char *find_monitor(const struct sbx_spec *spec, struct sbx_error *err)
 {
     const char *path = spec->monitor_path;
     if (path == NULL) {
@@ -120,11 +120,11 @@ static int find_monitor(const struct sbx_spec *spec, const char **ret_path,
         path = SBX_MONITOR_PATH;
     }
     if (path[0] != '/') {
-        return sbx_error_set(err, EINVAL, SBX_STAGE_CHECK,
-                             "SBX_MONITOR is no absolute path");
+        (void)sbx_error_set(err, EINVAL, SBX_STAGE_CHECK,
+                            "SBX_MONITOR is no absolute path");
+        return NULL;
     }
-    *ret_path = path;
-    return 0;
+    return path;
 }
 
 /* What the program gets to see of the caller's descriptors. */
@@ -161,10 +161,9 @@ static int spawn_monitor(const struct sbx_spec *spec, const struct passed *passe
                          int *ret_pidfd, struct sbx_error *err)
 {
     char numbers[2][NUMBER_SIZE];
-    const char *path = NULL;
-    int r = find_monitor(spec, &path, err);
-    if (r < 0) {
-        return r;
+    const char *path = find_monitor(spec, err);
+    if (path == NULL) {
+        return -EINVAL;
     }
     char name[] = "sbx-monitor";
     char *argv[] = {name, numbers[0], numbers[1], NULL};
@@ -177,7 +176,7 @@ static int spawn_monitor(const struct sbx_spec *spec, const struct passed *passe
                                     .fds = passed->fds,
                                     .fd_count = passed->count};
     struct sbx_error why = {0};
-    r = sbx_spawn_orphan(&spawn, ret_pidfd, &why);
+    int r = sbx_spawn_orphan(&spawn, ret_pidfd, &why);
     bool executed = strncmp(why.message, path, strlen(path)) == 0;
     return r == 0 ? 0
                   : sbx_error_set(err, -r, SBX_STAGE_LAUNCH,

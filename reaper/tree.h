@@ -45,11 +45,11 @@ struct sbx_member {
     bool catches; /* has a handler for it */
     bool mortal;  /* would die of it, unless it blocks it */
     bool blocks;
-    bool hears;  /* is to be sent it */
-    bool spared; /* is not, being a launcher, since who is below it is */
-    bool busy;   /* was asleep, and not to wait for a child */
-    unsigned living_children;
-    pid_t only_child; /* when that is 1 */
+    bool hears;               /* is to be sent it */
+    bool spared;              /* is not, being a launcher, since who is below it is */
+    bool busy;                /* was asleep, and not to wait for a child */
+    unsigned living_children; /* counted where somebody wants to know */
+    pid_t only_child;         /* when that is 1 */
     /* In an attached tree (attached.h): */
     bool mourned;      /* its end was noted */
     bool outside;      /* its parent is no member */

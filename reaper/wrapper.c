@@ -71,17 +71,26 @@ struct sbx_member *sbx_wrapper_above(struct sbx_tree *tree,
     return parent != NULL || member == front ? parent : front;
 }
 
-static bool has_other_children(struct sbx_tree *tree, const struct sbx_member *parent,
-                               const struct sbx_member *child)
+static void count_children(struct sbx_tree *tree)
 {
-    for (size_t i = 0; i < sbx_tree_count(tree); i++) {
+    size_t count = sbx_tree_count(tree);
+    for (size_t i = 0; i < count; i++) {
+        sbx_tree_member(tree, i)->living_children = 0;
+    }
+    for (size_t i = 0; i < count; i++) {
         const struct sbx_member *member = sbx_tree_member(tree, i);
-        if (member->stat.ppid == parent->stat.pid && member != child &&
-            !sbx_member_ended(member)) {
-            return true;
+        struct sbx_member *parent = sbx_tree_find(tree, member->stat.ppid);
+        if (parent != NULL && !sbx_member_ended(member)) {
+            parent->living_children++;
         }
     }
-    return false;
+}
+
+static bool has_other_children(const struct sbx_member *parent,
+                               const struct sbx_member *child)
+{
+    bool own = child->stat.ppid == parent->stat.pid && !sbx_member_ended(child);
+    return parent->living_children > (own ? 1U : 0U);
 }
 
 /* The two ends of the launcher, and who does nothing but wait for it. Who has more to
@@ -93,7 +102,7 @@ static void mark_with_ancestors(struct sbx_tree *tree, struct sbx_member *init,
     init->wrapper = true;
     for (int i = 0; i < ANCESTORS_MAX; i++) {
         struct sbx_member *above = sbx_wrapper_above(tree, below, front);
-        if (above == NULL || (i > 0 && has_other_children(tree, above, below))) {
+        if (above == NULL || (i > 0 && has_other_children(above, below))) {
             return;
         }
         above->wrapper = true;
@@ -124,6 +133,7 @@ void sbx_wrapper_mark(struct sbx_tree *tree, int proc_fd)
         return;
     }
     struct sbx_member *front = sbx_wrapper_front(tree);
+    count_children(tree);
     for (size_t i = 0; i < count; i++) {
         sbx_tree_member(tree, i)->wrapper = false;
     }

@@ -201,8 +201,8 @@ SBX_PUBLIC int sbx_run_report_string(struct sbx_run *run, const char *path,
 
 /*
  * Lets go of a run; NULL is allowed. One that is under way is ended as if the caller were
- * gone; this does not wait for that. In a process that the caller has forked it frees that
- * one's copy, and the run goes on.
+ * gone; this does not wait for that. In a process that the caller has forked it frees
+ * that one's copy, and the run goes on.
  *
  * The exception: orphans of a caller that is a child subreaper (prctl(2)), or process 1
  * of its PID namespace, become its children. There the guard of a run does, and its end
