@@ -107,6 +107,11 @@ static int open_pipe(struct sbx_capture *capture, size_t index, struct sbx_error
         return failed(err, "pipe");
     }
     (void)fcntl(capture->write_ends[index], F_SETPIPE_SZ, PIPE_SIZE);
+    const struct sbx_start *start = &capture->spec->start;
+    if (start->user_asked) {
+        /* So that the command can open /dev/stdout, as with a pipe of its own user. */
+        (void)!fchown(capture->write_ends[index], start->uid, start->gid);
+    }
     return 0;
 }
 

@@ -643,6 +643,23 @@ START_TEST(its_tree_is_ended)
 }
 END_TEST
 
+/* A pipe of ours belongs to it as one of its own would. */
+START_TEST(it_can_open_its_captured_output)
+{
+    static const char *const command[] = {
+        "sh", "-c", "echo one >/dev/stdout && echo two >/dev/stderr", NULL};
+    struct sbx_trial trial = {.command = command, .options = AS_ANOTHER "--output 1M"};
+    if (!is_root()) {
+        return;
+    }
+    sbx_trial_run(&trial);
+    sbx_trial_expect(&trial, 0, "exited", NULL);
+    ck_assert_str_eq(trial.out, "one\n");
+    ck_assert_str_eq(trial.err, "two\n");
+    sbx_trial_done(&trial);
+}
+END_TEST
+
 static void add_tests(Suite *suite)
 {
     int identities = sbx_trial_identities();
@@ -673,6 +690,7 @@ static void add_tests(Suite *suite)
     tcase_add_test(supervised, its_memory_is_measured_and_held);
     tcase_add_test(supervised, its_shared_memory_counts_once);
     tcase_add_loop_test(supervised, its_cpu_is_as_complete_as_any, 0, (int)LENGTH(cpus));
+    tcase_add_test(supervised, it_can_open_its_captured_output);
     tcase_add_loop_test(supervised, its_tree_is_ended, 0, (int)LENGTH(leavers));
 }
 
