@@ -12,7 +12,7 @@ target_compile_options(sbx_flags INTERFACE
     $<$<BOOL:${SBX_WERROR}>:-Werror>)
 # A fuzzer without the sanitizers would see only what crashes; their runtime also has what the coverage needs.
 if(SBX_SANITIZE OR SBX_FUZZ)
-    target_compile_options(sbx_flags INTERFACE
+    target_compile_options(sbx_flags INTERFACE -O1
         -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(sbx_flags INTERFACE -fsanitize=address,undefined)
 elseif(NOT CMAKE_BUILD_TYPE STREQUAL "Debug") # _FORTIFY_SOURCE needs an optimizing build, and blinds sanitizers

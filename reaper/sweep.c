@@ -32,7 +32,7 @@
 /* New members within this time: it is a race, and not only a loaded machine. */
 #define BIRTHS_US 1000000U
 /* How long all who wait for others may take to die of the polite signal. */
-#define WAITERS_US 100000U
+#define WAITERS_US SBX_POLITE_BOUND_US
 #define WAITER_LOOK_NS 100000L
 
 /* To an own child by pid (it cannot have been reused), to any other member by identity.
