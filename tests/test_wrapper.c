@@ -320,6 +320,19 @@ START_TEST(a_launcher_is_told_when_its_child_cannot_be)
 }
 END_TEST
 
+/* A shell blocks all signals while it starts a command, and would be told too late for
+ * what is looked at here. */
+static void await_open_to_signals(const struct sbx_kit *kit, pid_t pid)
+{
+    struct sbx_proc_status status = {.sig_blocked = UINT64_MAX};
+    uint64_t end_us = sbx_clock_us() + 20 * (uint64_t)SBX_US_PER_S;
+    while (sbx_proc_status_at(kit->proc_fd, pid, &status) < 0 ||
+           status.sig_blocked != 0) {
+        ck_assert_msg(sbx_clock_us() < end_us, "%d blocks signals", pid);
+        (void)poll(NULL, 0, 1);
+    }
+}
+
 /* A shell that still lived could reap the command, and take its status into its death. */
 START_TEST(who_waits_is_dead_before_the_command_hears)
 {
@@ -342,6 +355,7 @@ START_TEST(who_waits_is_dead_before_the_command_hears)
             const struct sbx_member *member = sbx_tree_member(kit.tree, j);
             command = member->stat.ppid == leader ? member->stat.pid : command;
         }
+        await_open_to_signals(&kit, leader);
         uint64_t begun_us = sbx_clock_us();
         ck_assert_uint_eq(sbx_polite(kit.tree, kit.proc_fd, SIGTERM), 3);
         /* On a machine that has no processor for the shell nothing is waited for longer.
