@@ -31,8 +31,6 @@
 #define DRAIN_US 200000U
 /* New members within this time: it is a race, and not only a loaded machine. */
 #define BIRTHS_US 1000000U
-/* How long all who wait for others may take to die of the polite signal. */
-#define WAITERS_US SBX_POLITE_BOUND_US
 #define WAITER_LOOK_NS 100000L
 
 /* To an own child by pid (it cannot have been reused), to any other member by identity.
@@ -343,25 +341,37 @@ static void await_end(const struct sweep *sweep, const struct sbx_member *member
     }
 }
 
-/* Who only waits for another is told first, and the others when it is dead: one that has
- * not yet got a processor to die on would still take the other's status, and then die
- * with it. Without waiting for long: most die at once, and one in state D not at all. */
-static uint64_t tell_waiters(struct sweep *sweep, int signal_number)
+/* Whether this member's parent waits for it alone, and was told. */
+static const struct sbx_member *waiting_parent(struct sbx_tree *tree,
+                                               const struct sbx_member *member)
+{
+    const struct sbx_member *parent = sbx_tree_find(tree, member->stat.ppid);
+    return parent != NULL && !parent->refused && sbx_polite_waits(tree, parent) ? parent
+                                                                                : NULL;
+}
+
+/* Parents before their children: a shell whose command ends would go on to the next one,
+ * were it not told by then. And who only waits for a child is dead when that is told: one
+ * that has not yet got a processor to die on would still take the child's status, and
+ * then die with it. Without waiting for long: most die at once, and one in state D not at
+ * all. */
+static uint64_t tell_members(struct sweep *sweep, int signal_number)
 {
     uint64_t signalled = 0;
+    uint64_t until_us = 0;
     for (size_t i = 0; i < sbx_tree_count(sweep->tree); i++) {
         struct sbx_member *member = sbx_tree_member(sweep->tree, i);
-        if (sbx_polite_waits(sweep->tree, member) &&
-            signal_member(sweep, member, signal_number) == 0) {
-            (void)signal_member(sweep, member, SIGCONT);
-            signalled++;
+        if (!member->hears) {
+            continue;
         }
-    }
-    uint64_t until_us = sbx_clock_us() + WAITERS_US;
-    for (size_t i = 0; signalled > 0 && i < sbx_tree_count(sweep->tree); i++) {
-        const struct sbx_member *member = sbx_tree_member(sweep->tree, i);
-        if (sbx_polite_waits(sweep->tree, member) && !member->refused) {
-            await_end(sweep, member, until_us);
+        const struct sbx_member *parent = waiting_parent(sweep->tree, member);
+        if (parent != NULL) {
+            until_us = until_us != 0 ? until_us : sbx_clock_us() + SBX_POLITE_BOUND_US;
+            await_end(sweep, parent, until_us);
+        }
+        signalled += signal_member(sweep, member, signal_number) == 0 ? 1U : 0U;
+        if (sbx_polite_waits(sweep->tree, member)) {
+            (void)signal_member(sweep, member, SIGCONT); /* a stopped one does not die */
         }
     }
     return signalled;
@@ -371,14 +381,7 @@ uint64_t sbx_polite(struct sbx_tree *tree, int proc_fd, int signal_number)
 {
     struct sweep sweep = {.tree = tree, .proc_fd = proc_fd, .self = getpid()};
     sbx_polite_choose(tree, proc_fd, signal_number);
-    uint64_t signalled = tell_waiters(&sweep, signal_number);
-    for (size_t i = 0; i < sbx_tree_count(tree); i++) {
-        struct sbx_member *member = sbx_tree_member(tree, i);
-        if (member->hears && !sbx_polite_waits(tree, member) &&
-            signal_member(&sweep, member, signal_number) == 0) {
-            signalled++;
-        }
-    }
+    uint64_t signalled = tell_members(&sweep, signal_number);
     signalled += tell_launchers(&sweep, signal_number);
     for (size_t i = 0; i < sbx_tree_count(tree); i++) {
         struct sbx_member *member = sbx_tree_member(tree, i);

@@ -59,8 +59,8 @@ int sbx_sweep_remembered(struct sbx_tree *tree, int proc_fd,
                          const struct sbx_sweep_hooks *hooks,
                          struct sbx_sweep_result *ret_result);
 
-/* How long sbx_polite may take at most, over members that it tells and waits for before
- * it tells others. */
+/* How long sbx_polite may take over members that it waits for before it tells their
+ * children. */
 #define SBX_POLITE_BOUND_US 300000U
 
 /* Sends signal_number once to every live member that is to hear it (polite.h), then

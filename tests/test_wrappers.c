@@ -481,6 +481,8 @@ START_TEST(nothing_new_is_begun)
 #define TWO SCRIPT "; echo next"
     static const struct row scripts[] = {
         ROW(BOTH, ANY, "sh", "-c", TWO),
+        ROW(BOTH, ANY, "sh", "-c",
+            "trap 'exit 42' TERM; sh -c '" SCRIPT "; exit $?'; echo next"),
         ROW(BOTH, ANY, "timeout", "50", "sh", "-c", TWO),
         ROW(BOTH, ANY, "setsid", "-w", "sh", "-c", TWO),
         ROW(ROOT, ANY, "su", "-s", "/bin/sh", "-c", TWO, "nobody"),
