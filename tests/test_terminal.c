@@ -575,7 +575,7 @@ END_TEST
 
 START_TEST(the_deadline_runs_on_while_the_job_is_stopped)
 {
-    static const char *const command[] = {"@@", "--wall",     "1",      "--grace", "0.3",
+    static const char *const command[] = {"@@", "--wall",     "4",      "--grace", "0.3",
                                           "--", "@tty_probe", "--read", NULL};
     open_terminal();
     uint64_t started_us = sbx_clock_us();
