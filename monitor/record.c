@@ -32,7 +32,13 @@ void sbx_record_init(struct sbx_record *record)
                   .processes_peak = SBX_UNKNOWN,
                   .processes_total = SBX_UNKNOWN,
                   .threads_peak = SBX_UNKNOWN,
-                  .output_bytes = SBX_UNKNOWN},
+                  .output_bytes = SBX_UNKNOWN,
+                  .oom_kills = SBX_UNKNOWN,
+                  .memory_pressure_us = SBX_UNKNOWN},
+        .armed = {.memory_bytes = SBX_UNKNOWN,
+                  .swap_bytes = SBX_UNKNOWN,
+                  .threads_count = SBX_UNKNOWN,
+                  .cpu_quota_percent = SBX_UNKNOWN},
         .sampling = {.interval_us = SBX_UNKNOWN,
                      .max_gap_us = SBX_UNKNOWN,
                      .monitor_cpu_us = SBX_UNKNOWN},
@@ -144,6 +150,7 @@ const char *sbx_reason_name(enum sbx_reason reason)
         [SBX_REASON_OUTPUT] = "output",
         [SBX_REASON_IDLE] = "idle",
         [SBX_REASON_OUTPUT_CLOSED] = "output-closed",
+        [SBX_REASON_OOM] = "oom",
     };
     size_t index = (size_t)reason;
     return index < sizeof names / sizeof names[0] ? names[index] : "none";
@@ -186,6 +193,7 @@ const char *sbx_breach_unit(const struct sbx_breach *breach)
     case SBX_REASON_GUARD_LOST:
     case SBX_REASON_CALLER_LOST:
     case SBX_REASON_OUTPUT_CLOSED:
+    case SBX_REASON_OOM:
         break;
     }
     return NULL;

@@ -21,6 +21,7 @@
 #define SBX_WARNING_MAX 16
 #define SBX_WARNING_SIZE 160
 #define SBX_RUN_ID_SIZE 40
+#define SBX_GROUP_LEFT_SIZE 512
 
 enum sbx_outcome {
     SBX_OUTCOME_LOST = 0, /* what holds until something else is known */
@@ -46,6 +47,7 @@ enum sbx_reason {
     SBX_REASON_OUTPUT,
     SBX_REASON_IDLE,
     SBX_REASON_OUTPUT_CLOSED,
+    SBX_REASON_OOM, /* an OOM kill that was not for a limit of ours */
 };
 
 /* The tree limits that the monitor judges. 0: not asked for. */
@@ -57,6 +59,17 @@ struct sbx_limits {
     uint64_t threads_count;
     uint64_t output_bytes; /* to standard output and standard error together */
     uint64_t idle_us;
+    /* These two are the kernel's to hold alone. */
+    uint64_t swap_bytes;
+    uint64_t cpu_quota_percent; /* of one processor */
+};
+
+/* What the kernel holds, as it was read back; each SBX_UNKNOWN unless armed. */
+struct sbx_armed {
+    uint64_t memory_bytes;
+    uint64_t swap_bytes;
+    uint64_t threads_count;
+    uint64_t cpu_quota_percent;
 };
 
 struct sbx_culprit {
@@ -76,9 +89,19 @@ struct sbx_breach {
 };
 
 /* How the peak of memory was measured: the weakest of what went into it. */
-enum sbx_memory_method { SBX_MEMORY_NONE = 0, SBX_MEMORY_PSS, SBX_MEMORY_RSS };
+enum sbx_memory_method {
+    SBX_MEMORY_NONE = 0,
+    SBX_MEMORY_CGROUP, /* the kernel's own account of the group */
+    SBX_MEMORY_PSS,
+    SBX_MEMORY_RSS,
+};
 
-enum sbx_count_method { SBX_METHOD_NONE = 0, SBX_METHOD_RUSAGE, SBX_METHOD_SAMPLED };
+enum sbx_count_method {
+    SBX_METHOD_NONE = 0,
+    SBX_METHOD_CGROUP,
+    SBX_METHOD_RUSAGE,
+    SBX_METHOD_SAMPLED,
+};
 
 /* Each number is SBX_UNKNOWN until it is known. */
 struct sbx_usage {
@@ -99,6 +122,8 @@ struct sbx_usage {
     enum sbx_count_method processes_method;
     uint64_t threads_peak;
     uint64_t output_bytes; /* known only where output is captured */
+    uint64_t oom_kills;    /* known only with a memory controller */
+    uint64_t memory_pressure_us;
 };
 
 /* The tree at the last sample; not part of the report. Times are CLOCK_MONOTONIC. */
@@ -123,9 +148,10 @@ enum sbx_tracking {
     SBX_TRACKING_NONE = 0,
     SBX_TRACKING_SUBREAPER,
     SBX_TRACKING_REMEMBERED,
+    SBX_TRACKING_CGROUP, /* a leaf of our own, or (--cgroup) somebody's group */
 };
-enum sbx_kill { SBX_KILL_NONE = 0, SBX_KILL_SWEEP };
-enum sbx_proof { SBX_PROOF_NONE = 0, SBX_PROOF_NO_CHILDREN };
+enum sbx_kill { SBX_KILL_NONE = 0, SBX_KILL_SWEEP, SBX_KILL_CGROUP };
+enum sbx_proof { SBX_PROOF_NONE = 0, SBX_PROOF_NO_CHILDREN, SBX_PROOF_GROUP_EMPTY };
 
 struct sbx_stray {
     pid_t pid;
@@ -173,6 +199,8 @@ struct sbx_record {
     struct sbx_sampling sampling;
     enum sbx_tracking tracking;
     enum sbx_kill kill;
+    struct sbx_armed armed;
+    char group_left[SBX_GROUP_LEFT_SIZE]; /* the group that could not be taken away */
     struct sbx_termination termination;
     uint64_t warnings_count;
     char warnings[SBX_WARNING_MAX][SBX_WARNING_SIZE];

@@ -31,6 +31,7 @@ struct sbx_spec *sbx_spec_new(void)
     spec->grace_us = 2 * (uint64_t)SBX_US_PER_S;
     spec->interval_us = 250000;
     spec->report_directory_fd = -1;
+    spec->cgroup_root_directory_fd = -1;
     spec->start.directory_fd = -1;
     for (size_t i = 0; i < 3; i++) {
         spec->streams[i].directory_fd = -1;
@@ -56,6 +57,8 @@ void sbx_spec_free(struct sbx_spec *spec)
     }
     free_command(spec->argv);
     free(spec->report_path);
+    free(spec->cgroup_root);
+    sbx_fd_drop(&spec->cgroup_root_directory_fd);
     free(spec->monitor_path);
     sbx_settings_done(&spec->settings);
     sbx_fd_drop(&spec->report_directory_fd);

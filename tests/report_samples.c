@@ -79,7 +79,7 @@ static void fill_full(struct sbx_spec *spec, struct sbx_record *record)
     record->termination.escalated = true;
     sbx_record_warn(record, "memory is at %d %% of its limit", 93);
     spec->limits =
-        (struct sbx_limits){2000000, 3000000, 209715200, 20, 40, 1048576, 5000000};
+        (struct sbx_limits){2000000, 3000000, 209715200, 20, 40, 1048576, 5000000, 0, 0};
     spec->ceilings[sample_ceiling("nofile")] = (struct sbx_ceiling){true, 64, 128};
     spec->ceilings[sample_ceiling("core")] = (struct sbx_ceiling){true, 0, RLIM_INFINITY};
     spec->ceilings[sample_ceiling("as")] =

@@ -72,37 +72,37 @@ static const struct verdict verdicts[] = {
     /* one that was not asked for stays out of it */
     {{.cpu_us = 5}, {.elapsed_us = MAX, .processes = 100}, SBX_REASON_NONE, 0, 0},
     /* the order, when several are crossed at once */
-    {{5, 5, 5, 5, 5, 5, 5},
+    {{5, 5, 5, 5, 5, 5, 5, 0, 0},
      {.elapsed_us = 9, .cpu_us = 9, .memory_bytes = 9, .processes = 9, .threads = 9},
      SBX_REASON_WALL,
      5,
      9},
-    {{5, 5, 5, 5, 5, 5, 5},
+    {{5, 5, 5, 5, 5, 5, 5, 0, 0},
      {.elapsed_us = 1, .cpu_us = 9, .memory_bytes = 9, .processes = 9, .threads = 9},
      SBX_REASON_CPU,
      5,
      9},
-    {{5, 5, 5, 5, 5, 5, 5},
+    {{5, 5, 5, 5, 5, 5, 5, 0, 0},
      {.elapsed_us = 1, .cpu_us = 1, .memory_bytes = 9, .processes = 9, .threads = 9},
      SBX_REASON_MEMORY,
      5,
      9},
-    {{5, 5, 5, 5, 5, 5, 5},
+    {{5, 5, 5, 5, 5, 5, 5, 0, 0},
      {.elapsed_us = 1, .cpu_us = 1, .memory_bytes = 1, .processes = 9, .threads = 9},
      SBX_REASON_PROCESSES,
      5,
      9},
-    {{5, 5, 5, 5, 5, 5, 5},
+    {{5, 5, 5, 5, 5, 5, 5, 0, 0},
      {.elapsed_us = 1, .cpu_us = 1, .memory_bytes = 1, .processes = 1, .threads = 9},
      SBX_REASON_THREADS,
      5,
      9},
-    {{5, 5, 5, 5, 5, 5, 5},
+    {{5, 5, 5, 5, 5, 5, 5, 0, 0},
      {.elapsed_us = 1, .output_bytes = 9, .idle_us = 9},
      SBX_REASON_OUTPUT,
      5,
      9},
-    {{5, 5, 5, 5, 5, 5, 5},
+    {{5, 5, 5, 5, 5, 5, 5, 0, 0},
      {.elapsed_us = 1, .output_bytes = 5, .idle_us = 9},
      SBX_REASON_IDLE,
      5,
@@ -149,7 +149,7 @@ START_TEST(names_the_culprit_of_its_own_reason)
         .processes_culprit = {13, "processes", 3},
         .threads_culprit = {14, "threads", 4},
     };
-    const struct sbx_limits limits = {100, 100, 100, 100, 100, 100, 100};
+    const struct sbx_limits limits = {100, 100, 100, 100, 100, 100, 100, 0, 0};
     const struct {
         enum sbx_reason reason;
         pid_t culprit;
@@ -213,7 +213,7 @@ START_TEST(near_is_from_that_percentage_on)
         {{.output_bytes = 10}, {.output_bytes = 9}, 90, BIT(SBX_REASON_OUTPUT)},
         {{.idle_us = 10}, {.idle_us = 9}, 90, 0}, /* that is how one gets to it */
         {{.threads_count = 10}, {.threads = 10}, 100, BIT(SBX_REASON_THREADS)},
-        {{1, 1, 1, 1, 1, 1, 1},
+        {{1, 1, 1, 1, 1, 1, 1, 0, 0},
          {.elapsed_us = 1, .cpu_us = 1, .memory_bytes = 1, .processes = 1, .threads = 1},
          100,
          BIT(SBX_REASON_WALL) | BIT(SBX_REASON_CPU) | BIT(SBX_REASON_MEMORY) |
@@ -262,8 +262,8 @@ START_TEST(period_stays_within_its_bounds)
             for (size_t b = 0; b < count; b++) {
                 for (size_t n = 0; n < count; n++) {
                     uint64_t limit = values[l];
-                    const struct sbx_limits limits = {limit, limit, limit, limit,
-                                                      limit, limit, limit};
+                    const struct sbx_limits limits = {limit, limit, limit, limit, limit,
+                                                      limit, limit, 0,     0};
                     const struct sbx_sample before = {.cpu_us = values[b],
                                                       .memory_bytes = values[b],
                                                       .memory_bound_bytes = values[b],
@@ -290,7 +290,7 @@ END_TEST
 START_TEST(far_from_every_limit_it_is_the_interval)
 {
     const struct sbx_limits none = {0};
-    const struct sbx_limits wide = {MAX, MAX, MAX, MAX, MAX, MAX, MAX};
+    const struct sbx_limits wide = {MAX, MAX, MAX, MAX, MAX, MAX, MAX, 0, 0};
     const struct sbx_sample now = {.elapsed_us = OLD_US,
                                    .cpu_us = 5,
                                    .memory_bytes = MIB,
