@@ -32,13 +32,14 @@ unsigned sbx_controllers_parse(const char *text);
 
 enum sbx_hierarchy_kind {
     SBX_HIERARCHY_NONE = 0,
-    SBX_HIERARCHY_HYBRID, /* v1 hierarchies with controllers are mounted as well */
+    SBX_HIERARCHY_HYBRID, /* there are v1 hierarchies with controllers as well */
     SBX_HIERARCHY_PURE,
 };
 
 struct sbx_hierarchy {
     enum sbx_hierarchy_kind kind;
-    bool read_only; /* the mount, as in most containers */
+    unsigned held_by_v1; /* controllers that are in a v1 hierarchy, so not here */
+    bool read_only;      /* the mount, as in most containers */
     char mount[SBX_GROUP_PATH_SIZE];
     /* Our own group below the mount; "" when it is not visible there. */
     char own[SBX_GROUP_PATH_SIZE];
@@ -46,9 +47,15 @@ struct sbx_hierarchy {
 
 /* 0, or a negative errno when /proc cannot be read. That there is no hierarchy is no
  * failure: kind NONE. Of several mounts the one is taken that shows our own group, a
- * writable one first. */
+ * writable one first; one that another is mounted over does not count. Only /proc is
+ * read: that the directory is what it is said to be shows when a group is opened. */
 int sbx_hierarchy_find(int proc_fd, struct sbx_hierarchy *ret_hierarchy,
                        struct sbx_error *err);
+
+/* Opens a group by its path below the mount. The descriptor is O_RDONLY, close-on-exec,
+ * above 2. 0 or a negative errno: -EINVAL when that is no directory of a cgroup2. */
+int sbx_hierarchy_open_group(const struct sbx_hierarchy *hierarchy, const char *group,
+                             int *ret_fd);
 
 /*
  * Opens a group that a user has named: a directory of a cgroup2 file system, or, if it
