@@ -33,7 +33,7 @@ enum sbx_statistics_file {
 
 struct sbx_statistics {
     int fds[SBX_STATISTICS_FILES]; /* -1: not there */
-    int alarm; /* an epoll of cgroup.events and the two .events files; see below */
+    int alarm; /* an epoll of the files of events; -1: nobody tells; see below */
 };
 
 /* What one reading told. */
@@ -75,8 +75,9 @@ void sbx_statistics_read(const struct sbx_statistics *statistics, uint32_t files
 #define SBX_FILES_ALL ((UINT32_C(1) << SBX_STATISTICS_FILES) - 1)
 #define SBX_FILE_BIT(file) (UINT32_C(1) << (unsigned)(file))
 
-/* statistics->alarm is readable when an event counter has changed. Read cgroup.events and
- * both memory and pids events after it, and quiet it: */
+/* statistics->alarm is readable when an event counter has changed since the last reading.
+ * Quiet it first, and then read cgroup.events and both memory and pids events: what
+ * changes in between is told again. */
 void sbx_statistics_quiet(const struct sbx_statistics *statistics);
 
 /* pids.events of kernels before 6.11 counts where the fork was refused, which may be in a
