@@ -151,6 +151,7 @@ static int launch(struct sbx_watch *watch, const struct rlimit *nofile,
         .keep_fds = spec->keep_fds,
         .keep_fd_count = spec->keep_fd_count,
         .own_group = watch->own_group,
+        .group_fd = -1,
         .start = &spec->start,
         .tty_fd =
             sbx_terminal_hands_over(terminal) && terminal->foreground ? terminal->fd : -1,

@@ -2,10 +2,10 @@
  * launch.c - the caller's side of starting the leader, see launch.h: what is prepared
  * before the fork, the fork, and what became of the child.
  *
- * The child's side is launch_child.c. Its end of the error pipe is close-on-exec, so end
- * of file says only that the child either executed the command or ended. Which of the
- * two, the kernel knows: it marks a process that was forked and has not executed
- * anything.
+ * The birth itself is launch_birth.c, the child's side launch_child.c. Its end of the
+ * error pipe is close-on-exec, so end of file says only that the child either executed
+ * the command or ended. Which of the two, the kernel knows: it marks a process that was
+ * forked and has not executed anything.
  *
  * Signals only the child, which is not yet reaped. Every wait here is bounded.
  */
@@ -281,21 +281,6 @@ static int await_exec(pid_t pid, int error_fd, int *ret_status, struct sbx_error
     return is_without_exec(pid) ? judge_silence(pid, err) : 0;
 }
 
-/* The only place that makes a process. Never returns a pid that is no target. */
-static int start(const struct sbx_launch_child *child, pid_t *ret_pid,
-                 struct sbx_error *err)
-{
-    pid_t pid = fork();
-    if (pid < 0) {
-        return failed(err, errno, "fork");
-    }
-    if (pid == 0) {
-        sbx_launch_child(child);
-    }
-    *ret_pid = pid;
-    return 0;
-}
-
 /* Where the command's streams are put, the pipe must not be. */
 static int open_error_pipe(int ends[static 2])
 {
@@ -331,7 +316,7 @@ static int launch_through_pipe(const struct sbx_launch *launch,
      */
     pid_t foreground = launch->tty_fd >= 0 ? tcgetpgrp(launch->tty_fd) : -1;
     pid_t pid = -1;
-    int error = start(child, &pid, err);
+    int error = sbx_launch_birth(child, &pid, err);
     if (error < 0) {
         return error;
     }

@@ -35,6 +35,9 @@ struct sbx_launch {
     int stdio[3];
     bool own_group; /* a process group of its own; else it stays in the caller's */
     int tty_fd;     /* the terminal handed over to the new group; -1: none */
+    /* A descriptor of the directory of a cgroup v2 group, above 2, that the leader is
+     * born in; -1: none. */
+    int group_fd;
     const struct sbx_start *start; /* NULL: in all else as the caller */
     /* INT, HUP, QUIT, TERM that were ignored when the program started stay ignored
      * (nohup); all else is default. */

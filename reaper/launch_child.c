@@ -2,13 +2,14 @@
  * launch_child.c - the child's side between fork and exec: a table of steps in a fixed
  * order, see launch.h.
  *
- * The order matters. The terminal belongs to the group, so it comes after it. What needs
- * a descriptor (oom_score_adj, and the listing of descriptors on old kernels) comes
- * before the limit on descriptors is lowered again; from the ceilings on nothing takes
- * memory or a descriptor. The user comes after the ceilings, which may take privileges to
- * set, and before the working directory: whether that may be entered is a question of the
- * new user's permissions. Signals stay blocked until everything else is done, so that
- * none can be lost or caught by the caller's handlers: one that was pending then ends the
+ * The order matters. The cgroup comes first, while nothing has been done outside of it.
+ * The terminal belongs to the process group, so it comes after that. What needs a
+ * descriptor (oom_score_adj, and the listing of descriptors on old kernels) comes before
+ * the limit on descriptors is lowered again; from the ceilings on nothing takes memory or
+ * a descriptor. The user comes after the ceilings, which may take privileges to set, and
+ * before the working directory: whether that may be entered is a question of the new
+ * user's permissions. Signals stay blocked until everything else is done, so that none
+ * can be lost or caught by the caller's handlers: one that was pending then ends the
  * child by its default action, and the command has not run.
  *
  * Never returns into the caller's code, never runs exit handlers, never allocates but for
@@ -221,6 +222,7 @@ static const struct step {
     const char *name;
     int (*run)(const struct sbx_launch_child *child, struct sbx_error *err);
 } steps[] = {
+    {"group", sbx_launch_enter_group}, /* first: before anything is used up or done */
     {"process group", enter_group},
     {"terminal", take_terminal},
     {"oom score", reset_oom_score},

@@ -14,6 +14,7 @@ struct sbx_launch_child {
     const struct sbx_launch *launch;
     int error_fd;             /* write end of the error pipe, close-on-exec */
     const char **shell_argv;  /* "/bin/sh", a free place, argv[1]..., NULL */
+    bool moves;               /* it was not born in its group: it has to go there */
     const char *default_path; /* where commands are looked up when PATH is unset */
 };
 
@@ -22,6 +23,12 @@ struct sbx_launch_record {
     struct sbx_error error;
     int status; /* 125, 126 or 127 */
 };
+
+/* The only place that makes a process. 0 or a negative errno; never returns in the child.
+ * launch_birth.c, as the first step is. */
+int sbx_launch_birth(struct sbx_launch_child *child, pid_t *ret_pid,
+                     struct sbx_error *err);
+int sbx_launch_enter_group(const struct sbx_launch_child *child, struct sbx_error *err);
 
 /* Runs the steps and executes the command. After a failure: sends the record, _exit. */
 _Noreturn void sbx_launch_child(const struct sbx_launch_child *child);

@@ -16,8 +16,11 @@ static const char *const plain_environment[] = {"PATH=/usr/local/bin:/usr/bin:/b
 
 struct sbx_launch sbx_kit_launch(const char *const *argv)
 {
-    struct sbx_launch launch = {
-        .argv = argv, .envp = plain_environment, .own_group = true, .tty_fd = -1};
+    struct sbx_launch launch = {.argv = argv,
+                                .envp = plain_environment,
+                                .own_group = true,
+                                .tty_fd = -1,
+                                .group_fd = -1};
     (void)sigemptyset(&launch.inherited_ignored);
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &launch.nofile), 0);
     return launch;
