@@ -152,13 +152,22 @@ static int reap(void *context)
     }
 }
 
-static void note_stray(const struct sbx_member *member, void *context)
+bool sbx_watch_reap_all(struct sbx_watch *watch)
 {
-    struct sbx_watch *watch = context;
+    return reap(watch) == -ECHILD;
+}
+
+void sbx_watch_note_stray(struct sbx_watch *watch, const struct sbx_member *member)
+{
     if (watch->leader_ended && !member->wrapper &&
         !sbx_watch_is_heir(watch, member->stat.pid)) {
         sbx_record_stray(watch->record, member->stat.pid, member->stat.name);
     }
+}
+
+static void note_stray(const struct sbx_member *member, void *context)
+{
+    sbx_watch_note_stray(context, member);
 }
 
 static void note_strays(struct sbx_watch *watch)
@@ -184,6 +193,7 @@ void sbx_watch_reap(struct sbx_watch *watch)
     }
     bool ended_before = watch->leader_ended;
     bool empty = reap(watch) == -ECHILD;
+    sbx_watch_judge_group(watch); /* what the kernel has counted by now comes first */
     if (empty) {
         watch->record->termination.proof = SBX_PROOF_NO_CHILDREN;
         carry_out(watch,
@@ -212,6 +222,10 @@ void sbx_watch_sweep(struct sbx_watch *watch)
     struct sbx_sweep_hooks hooks = {
         .reap = reap, .met = note_stray, .survivor = note_survivor, .context = watch};
     struct sbx_sweep_result result = {0};
+    if (sbx_watch_kill_group(watch)) {
+        termination->proof = SBX_PROOF_NO_CHILDREN;
+        return;
+    }
     int r = sbx_sweep(watch->tree, watch->proc_fd, &hooks, &result);
     if (r < 0) {
         sbx_record_warn(watch->record,
@@ -220,7 +234,9 @@ void sbx_watch_sweep(struct sbx_watch *watch)
     }
     termination->killed_count += result.killed_count;
     termination->escalated = termination->killed_count > 0;
-    watch->record->kill = SBX_KILL_SWEEP;
+    if (watch->record->kill == SBX_KILL_NONE) {
+        watch->record->kill = SBX_KILL_SWEEP;
+    }
     if (result.empty) {
         termination->proof = SBX_PROOF_NO_CHILDREN;
     } else if (termination->survivors_count == 0) {

@@ -95,6 +95,19 @@ static void fail_sample(struct sbx_watch *watch, const struct sbx_error *err)
     sbx_watch_breach_plain(watch, SBX_REASON_UNMEASURABLE);
 }
 
+/* Those that a sample can cross. The deadline has its own timer, which asks first whether
+ * the leader has ended; memory that the kernel holds is judged by the kernel's counters.
+ */
+static struct sbx_limits judged_limits(const struct sbx_watch *watch)
+{
+    struct sbx_limits limits = watch->spec->limits;
+    limits.wall_us = 0;
+    if (watch->record->armed.memory_bytes != SBX_UNKNOWN) {
+        limits.memory_bytes = 0;
+    }
+    return limits;
+}
+
 void sbx_watch_on_sample(void *context)
 {
     struct sbx_watch *watch = context;
@@ -102,6 +115,7 @@ void sbx_watch_on_sample(void *context)
     uint64_t cpu_before = sbx_clock_cpu_us();
     struct sbx_sample now;
     struct sbx_error error;
+    sbx_watch_read_group(watch);
     if (sbx_meter_sample(&watch->meter, watch->tree, started - watch->launched_us, &now,
                          &error) < 0) {
         fail_sample(watch, &error);
@@ -120,9 +134,9 @@ void sbx_watch_on_sample(void *context)
     struct sbx_pace pace = {.interval_us = watch->spec->interval_us,
                             .cpus = watch->cpus,
                             .cost_us = sbx_clock_cpu_us() - cpu_before};
+    const struct sbx_limits limits = judged_limits(watch);
     uint64_t period = sbx_period(
-        &watch->spec->limits, watch->record->sampling.samples > 1 ? &watch->last : NULL,
-        &now, &pace);
+        &limits, watch->record->sampling.samples > 1 ? &watch->last : NULL, &now, &pace);
     watch->last = now;
     watch->record->sampling.monitor_cpu_us = cpu_before + pace.cost_us;
     if (!sbx_terminate_judges(&watch->terminate)) {
@@ -134,9 +148,7 @@ void sbx_watch_on_sample(void *context)
     warn_if_near(watch, &now);
     sbx_logger_look(watch->logger, watch->record, watch->terminate.phase);
     struct sbx_breach crossed;
-    struct sbx_limits limits = watch->spec->limits;
-    limits.wall_us =
-        0; /* has its own timer, which asks first whether the leader has ended */
+    sbx_watch_judge_group(watch);
     if (sbx_judge(&limits, &now, &crossed)) {
         sbx_watch_breach(watch, &crossed);
     }

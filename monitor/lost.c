@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "monitor/grouped.h"
 #include "reaper/boost.h"
 #include "reaper/sweep.h"
 #include "reaper/tree.h"
@@ -55,8 +56,22 @@ static void note_remains_survivor(const struct sbx_member *member, const char *w
     sbx_record_survivor(remains->record, member->stat.pid, member->stat.name, why);
 }
 
+static void end_group(struct sbx_grouped *grouped, struct sbx_record *record)
+{
+    sbx_grouped_end_rest(grouped);
+    record->kill = SBX_KILL_CGROUP;
+    if (sbx_leaf_populated(grouped->group.leaf.fd) != 0) {
+        record->termination.proof = SBX_PROOF_NONE;
+    } else if (record->termination.proof == SBX_PROOF_NO_CHILDREN) {
+        record->termination.proof = SBX_PROOF_GROUP_EMPTY;
+    }
+    sbx_grouped_take_figures(grouped, record);
+    record->usage.cpu_complete = false; /* the report calls the run lost */
+    sbx_grouped_close(grouped, record, false);
+}
+
 void sbx_watch_lost(const struct sbx_spec *spec, struct sbx_record *record,
-                    const struct sbx_pair *pair)
+                    const struct sbx_pair *pair, struct sbx_grouped *grouped)
 {
     (void)spec;
     uint64_t started = sbx_clock_us();
@@ -65,8 +80,13 @@ void sbx_watch_lost(const struct sbx_spec *spec, struct sbx_record *record,
         .reap = reap_remains, .survivor = note_remains_survivor, .context = &remains};
     struct sbx_sweep_result result = {0};
     SBX_AUTO_CLOSE int proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool grouped_on = sbx_grouped_is_on(grouped);
     sbx_boost();
     sbx_boost_session(proc_fd);
+    if (grouped_on) {
+        (void)sbx_leaf_kill(
+            grouped->group.leaf.fd); /* all at once; then who else is there */
+    }
     int r = sbx_tree_new(proc_fd, 0, &remains.tree, &record->error);
     if (r == 0) {
         (void)sbx_sweep(remains.tree, proc_fd, &hooks, &result);
@@ -77,6 +97,9 @@ void sbx_watch_lost(const struct sbx_spec *spec, struct sbx_record *record,
     record->termination.killed_count += result.killed_count;
     record->termination.escalated = record->termination.killed_count > 0;
     record->termination.proof = result.empty ? SBX_PROOF_NO_CHILDREN : SBX_PROOF_NONE;
+    if (grouped_on) {
+        end_group(grouped, record);
+    }
     record->termination.duration_us = sbx_clock_us() - started;
     record->finished_real_us = sbx_clock_real_us();
     if (record->error.code == 0) {

@@ -129,6 +129,20 @@ static uint64_t without(uint64_t value, uint64_t part)
     return value > part ? value - part : 0;
 }
 
+/* The group counts everybody who was ever in it, also whom nobody waited for. Only who
+ * has left it is in our own count alone. */
+static void take_group_cpu(struct sbx_meter *meter)
+{
+    const struct sbx_figures *figures = &meter->figures;
+    struct sbx_usage *usage = meter->usage;
+    if (meter->grouped && figures->cpu_us != SBX_UNKNOWN) {
+        sbx_raise_to(&usage->cpu_user_us, figures->cpu_user_us);
+        sbx_raise_to(&usage->cpu_system_us, figures->cpu_system_us);
+        sbx_raise_to(&usage->cpu_us, figures->cpu_us);
+        usage->cpu_method = SBX_METHOD_CGROUP;
+    }
+}
+
 static void take_cpu(struct sbx_meter *meter, const struct sums *sums)
 {
     struct sbx_usage *usage = meter->usage;
@@ -141,6 +155,7 @@ static void take_cpu(struct sbx_meter *meter, const struct sums *sums)
     sbx_raise_to(&usage->cpu_system_us, system);
     sbx_raise_to(&usage->cpu_us, user + system + meter->lost_cpu_us);
     usage->cpu_method = SBX_METHOD_SAMPLED;
+    take_group_cpu(meter);
 }
 
 /* --- members --- */

@@ -13,6 +13,7 @@
 #ifndef SBX_MONITOR_METER_H
 #define SBX_MONITOR_METER_H
 
+#include "cgroup/statistics.h"
 #include "monitor/judge.h"
 #include "monitor/pss.h"
 #include "monitor/record.h"
@@ -51,6 +52,9 @@ struct sbx_meter {
     uint64_t read_at_us;       /* since launch */
     uint64_t read_cost_us;
     size_t status_cursor; /* rotates through the members */
+    /* Where the run has a group: what that told before this sample. */
+    bool grouped;
+    struct sbx_figures figures;
 };
 
 /* Call it before the launch (it looks at the caller's own memory). `pss` is borrowed. */

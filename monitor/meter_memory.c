@@ -282,12 +282,40 @@ static bool promises_peak(const struct sbx_meter *meter, uint64_t cpu_us,
            ((works && paid) || (grows && sbx_pss_cost_us(meter->pss) <= budget));
 }
 
+/* The kernel's own account. What a sample shows is what cannot be taken away from the
+ * group: all that it is charged for grows with page cache up to any limit. */
+static void take_group_memory(struct sbx_meter *meter, struct sbx_sample *sample)
+{
+    const struct sbx_figures *figures = &meter->figures;
+    struct sbx_usage *usage = meter->usage;
+    uint64_t charged = sbx_known_or(figures->memory_peak_bytes, figures->memory_bytes);
+    uint64_t anon =
+        sbx_known_or(figures->anon_bytes, 0) + sbx_known_or(figures->shmem_bytes, 0);
+    uint64_t swap = sbx_known_or(figures->swap_bytes, 0);
+    sample->memory_bytes =
+        figures->anon_bytes != SBX_UNKNOWN ? anon + swap : figures->memory_bytes + swap;
+    sample->memory_bound_bytes = sample->memory_bytes;
+    if (usage->memory_peak_bytes == SBX_UNKNOWN || charged > usage->memory_peak_bytes) {
+        usage->memory_peak_bytes = charged;
+        usage->memory_peak_at_us = sample->elapsed_us;
+    }
+    if (figures->anon_bytes != SBX_UNKNOWN) {
+        sbx_raise_to(&usage->memory_anon_peak_bytes, anon);
+    }
+    sbx_raise_to(&usage->swap_peak_bytes, figures->swap_bytes);
+    usage->memory_method = SBX_MEMORY_CGROUP;
+}
+
 void sbx_meter_take_memory(struct sbx_meter *meter, struct sbx_tree *tree,
                            uint64_t cpu_us, struct sbx_sample *sample)
 {
     sample->memory_bytes = SBX_UNKNOWN;
     if (sample->processes == 0 && sample->memory_bound_bytes == 0) {
         sample->memory_bytes = 0;
+        return;
+    }
+    if (meter->grouped && meter->figures.memory_bytes != SBX_UNKNOWN) {
+        take_group_memory(meter, sample);
         return;
     }
     uint64_t limit = meter->limits.memory_bytes;

@@ -41,6 +41,7 @@ struct shared {
     struct sbx_capture_area capture;
     struct sbx_log_area log;
     struct sbx_attach_roll roll; /* touched only with --pid */
+    struct sbx_grouped_area grouped;
     char text[SBX_REPORT_SIZE];  /* touched only when the report is made */
     char other[SBX_RENDER_SIZE]; /* touched only for a form that is not JSON */
 };
@@ -51,6 +52,8 @@ struct run {
     struct sbx_detach detach;
     struct sbx_capture capture; /* of this process */
     struct sbx_logger logger;
+    struct sbx_grouped grouped;  /* of this process */
+    pid_t first_pid;             /* that the caller knows */
     struct sbx_service *service; /* NULL: none but the calling process wants to know */
 };
 
@@ -141,13 +144,17 @@ static void publish(void *context)
 static int open_servants(void *context, struct sbx_error *err)
 {
     struct run *run = context;
-    int r = sbx_capture_open(&run->capture, err);
+    /* First, since processes of ours may have to move for it. */
+    int r = sbx_grouped_open(&run->grouped, run->spec, &run->shared->record,
+                             run->first_pid, err);
+    r = r < 0 ? r : sbx_capture_open(&run->capture, err);
     return r < 0 ? r : sbx_logger_start(&run->logger, err);
 }
 
 static void close_servants(void *context)
 {
     struct run *run = context;
+    sbx_grouped_done(&run->grouped, &run->shared->record);
     sbx_logger_close(&run->logger);
     sbx_capture_close(&run->capture);
 }
@@ -164,7 +171,8 @@ static int monitor(const struct sbx_pair_link *link, void *context)
                                           .pss = &run->shared->pss,
                                           .capture = &run->capture,
                                           .logger = &run->logger,
-                                          .roll = &run->shared->roll};
+                                          .roll = &run->shared->roll,
+                                          .grouped = &run->grouped};
     sbx_watch_run(run->spec, &run->shared->record, &means);
     sbx_logger_finish(&run->logger, &run->shared->record);
     sbx_pair_finish(link, publish, context);
@@ -176,6 +184,7 @@ static void reader(int socket, void *context)
     struct run *run = context;
     sbx_detach_release(run->spec);
     sbx_capture_leave(&run->capture);
+    sbx_grouped_leave(&run->grouped);
     sbx_pss_serve(&run->shared->pss, socket);
 }
 
@@ -188,7 +197,7 @@ static void lost(struct sbx_pair *pair, void *context)
     if (run->spec->attach.pid != 0) {
         sbx_attach_lost(run->spec, &run->shared->record, &run->shared->roll);
     } else {
-        sbx_watch_lost(run->spec, &run->shared->record, pair);
+        sbx_watch_lost(run->spec, &run->shared->record, pair, &run->grouped);
     }
     sbx_capture_recover(&run->capture, &run->shared->record);
     sbx_logger_finish(&run->logger, &run->shared->record);
@@ -363,8 +372,10 @@ int sbx_run_in_place(const struct sbx_spec *spec, int *ret_status, struct sbx_er
         return sbx_error_set(err, ENOMEM, SBX_STAGE_LAUNCH, "no memory for a run");
     }
     start_record(&shared->record);
-    struct run run = {.spec = spec, .shared = shared, .detach = {.pipe = -1}};
+    struct run run = {
+        .spec = spec, .shared = shared, .detach = {.pipe = -1}, .first_pid = getpid()};
     sbx_capture_init(&run.capture, spec, &shared->capture);
+    sbx_grouped_init(&run.grouped, &shared->grouped);
     struct sbx_error failure = {0};
     int r = sbx_run_check(spec, &failure);
     int opened = open_logger(&run, r < 0, r < 0 ? NULL : &failure);
@@ -420,9 +431,13 @@ void sbx_run_served(const struct sbx_spec *spec, const struct sbx_error *failure
         return;
     }
     start_record(&shared->record);
-    struct run run = {
-        .spec = spec, .shared = shared, .detach = {.pipe = -1}, .service = service};
+    struct run run = {.spec = spec,
+                      .shared = shared,
+                      .detach = {.pipe = -1},
+                      .first_pid = getpid(),
+                      .service = service};
     sbx_capture_init(&run.capture, spec, &shared->capture);
+    sbx_grouped_init(&run.grouped, &shared->grouped);
     struct sbx_guard_hooks hooks = hooks_of(&run);
     struct sbx_error error = {0};
     if (failure == NULL && sbx_run_check(spec, &error) < 0) {

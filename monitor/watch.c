@@ -60,7 +60,8 @@ static int open_loop(struct sbx_watch *watch, struct sbx_error *err)
         return sbx_error_set(err, ENOMEM, SBX_STAGE_LAUNCH,
                              "the event loop cannot watch: no memory");
     }
-    return sbx_watch_open_output(watch, err);
+    r = sbx_watch_open_output(watch, err);
+    return r < 0 ? r : sbx_watch_open_group(watch, err);
 }
 
 /* Our own soft limit of descriptors goes up to the hard one (the command gets the old one
@@ -151,8 +152,9 @@ static int launch(struct sbx_watch *watch, const struct rlimit *nofile,
         .keep_fds = spec->keep_fds,
         .keep_fd_count = spec->keep_fd_count,
         .own_group = watch->own_group,
-        .group_fd = -1,
         .start = &spec->start,
+        .group_fd =
+            sbx_grouped_is_on(watch->grouped) ? watch->grouped->group.leaf.fd : -1,
         .tty_fd =
             sbx_terminal_hands_over(terminal) && terminal->foreground ? terminal->fd : -1,
         .inherited_ignored = watch->link->inherited_ignored,
@@ -253,10 +255,26 @@ static enum sbx_outcome outcome_of(const struct sbx_watch *watch)
     return record->has_exit_code ? SBX_OUTCOME_EXITED : SBX_OUTCOME_SIGNALED;
 }
 
+/* Its last figures, and its end: before the report is published, which names a group that
+ * is left. */
+static void take_group(struct sbx_watch *watch)
+{
+    struct sbx_grouped *grouped = watch->grouped;
+    bool kept = watch->spec->strays == SBX_STRAYS_KEEP &&
+                watch->record->termination.proof == SBX_PROOF_NONE;
+    if (!sbx_grouped_is_on(grouped)) {
+        return;
+    }
+    sbx_grouped_take_figures(grouped, watch->record);
+    sbx_watch_close_group(watch);
+    sbx_grouped_close(grouped, watch->record, kept);
+}
+
 static void complete(struct sbx_watch *watch)
 {
     struct sbx_record *record = watch->record;
-    bool empty = record->termination.proof == SBX_PROOF_NO_CHILDREN;
+    sbx_watch_complete_group(watch);
+    bool empty = record->termination.proof != SBX_PROOF_NONE;
     sbx_watch_take_heir(watch);
     if (watch->ending_us != 0) {
         record->termination.duration_us = sbx_clock_us() - watch->ending_us;
@@ -267,6 +285,7 @@ static void complete(struct sbx_watch *watch)
         sbx_attach_complete(watch);
     }
     sbx_meter_finish(&watch->meter, watch->tree, empty);
+    take_group(watch);
     record->sampling.monitor_cpu_us = sbx_clock_cpu_us() + sbx_pss_cost_us(watch->pss);
     record->finished_real_us = sbx_clock_real_us();
 }
@@ -280,6 +299,7 @@ static void release(struct sbx_watch *watch)
     sbx_source_free(watch->on_wall);
     sbx_source_free(watch->on_phase);
     sbx_watch_close_output(watch);
+    sbx_watch_close_group(watch);
     sbx_attach_release(watch);
     sbx_loop_free(watch->loop);
     sbx_pss_free(watch->pss);
@@ -297,6 +317,7 @@ void sbx_watch_run(const struct sbx_spec *spec, struct sbx_record *record,
                               .capture = means->capture,
                               .logger = means->logger,
                               .link = means->link,
+                              .grouped = means->grouped,
                               .proc_fd = -1,
                               .signals = -1,
                               .attach = {.on = spec->attach.pid != 0,
@@ -313,6 +334,8 @@ void sbx_watch_run(const struct sbx_spec *spec, struct sbx_record *record,
     if (r < 0) {
         record->outcome = SBX_OUTCOME_LAUNCH_FAILED;
         record->termination.proof = SBX_PROOF_NO_CHILDREN;
+        sbx_watch_close_group(&watch);
+        sbx_grouped_close(watch.grouped, record, false);
         record->finished_real_us = sbx_clock_real_us();
     } else {
         supervise(&watch);

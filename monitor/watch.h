@@ -7,6 +7,7 @@
 
 #include "monitor/attach.h"
 #include "monitor/capture.h"
+#include "monitor/grouped.h"
 #include "monitor/logger.h"
 #include "monitor/pss.h"
 #include "monitor/record.h"
@@ -20,6 +21,7 @@ struct sbx_watch_means {
     struct sbx_capture *capture;  /* what becomes of the command's streams */
     struct sbx_logger *logger;    /* is told what happens */
     struct sbx_attach_roll *roll; /* shared with the guard */
+    struct sbx_grouped *grouped;  /* the cgroup of the run, if it has one */
 };
 
 /* Does the whole work of a run in the calling process, which becomes a child subreaper,
@@ -31,6 +33,6 @@ void sbx_watch_run(const struct sbx_spec *spec, struct sbx_record *record,
 /* For a guard whose monitor is gone: ends every descendant of the calling process and
  * completes the record, whose outcome is lost unless it was complete. */
 void sbx_watch_lost(const struct sbx_spec *spec, struct sbx_record *record,
-                    const struct sbx_pair *pair);
+                    const struct sbx_pair *pair, struct sbx_grouped *grouped);
 
 #endif

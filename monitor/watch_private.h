@@ -3,13 +3,15 @@
  * monitor process: watch.c (from nothing to a running leader, and the record at the end),
  * events.c (what the loop calls), ending.c (verdicts, steps, reaping), heir.c (whose end
  * is the command's), output.c (what concerns the command's output, and idleness), and for
- * attached trees attach.c and attach_watch.c.
+ * attached trees attach.c and attach_watch.c, and for a run with a cgroup of its own
+ * grouped_watch.c.
  */
 #ifndef SBX_MONITOR_WATCH_PRIVATE_H
 #define SBX_MONITOR_WATCH_PRIVATE_H
 
 #include "monitor/attach.h"
 #include "monitor/capture.h"
+#include "monitor/grouped.h"
 #include "monitor/judge.h"
 #include "monitor/logger.h"
 #include "monitor/loop.h"
@@ -70,6 +72,9 @@ struct sbx_watch {
     struct sbx_source *on_output; /* these three: NULL unless output is captured */
     struct sbx_source *on_servants[SBX_CAPTURE_MAX];
     struct sbx_source *on_idle;
+    struct sbx_grouped *grouped; /* the run's cgroup, if it has one */
+    struct sbx_source *on_group;
+    bool kernel_killed; /* the breach is an OOM kill: who dies of it is no stray */
 
     pid_t leader;
     bool own_group;
@@ -98,6 +103,12 @@ uint64_t sbx_watch_elapsed_us(const struct sbx_watch *watch);
 
 /* Reaps everybody who has ended, and carries out what follows from that. */
 void sbx_watch_reap(struct sbx_watch *watch);
+
+/* Reaps everybody who has ended, and nothing more. True: no child is left. */
+bool sbx_watch_reap_all(struct sbx_watch *watch);
+
+/* A member that outlives the leader. */
+void sbx_watch_note_stray(struct sbx_watch *watch, const struct sbx_member *member);
 
 /* The first breach of a run that is still judged begins its end; later ones are ignored.
  */

@@ -32,6 +32,12 @@ void library_use_built_monitor(const char *path)
     (void)setenv("SBX_MONITOR", path, 1);
 }
 
+bool library_is_proved(const char *report)
+{
+    return strstr(report, "\"proof\":\"no-children\"") != NULL ||
+           strstr(report, "\"proof\":\"group-empty\"") != NULL;
+}
+
 static void set_word(struct sbx_spec *spec, char *word)
 {
     struct sbx_error error = {0};

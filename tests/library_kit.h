@@ -56,6 +56,9 @@ void library_expect_success(pid_t pid);
  * Fails the test else. The processes of a run end without anybody's help. */
 void library_expect_no_child(double seconds);
 
+/* Whether a report, as text, says that the tree is proved empty. */
+bool library_is_proved(const char *report);
+
 /* How many descriptors the process has open. */
 size_t library_count_fds(void);
 

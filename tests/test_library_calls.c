@@ -115,7 +115,7 @@ START_TEST(values_of_the_report_are_found_by_path)
     ck_assert_int_eq(sbx_run_report_number(run, "limits.wall_us", &number), 0);
     ck_assert_uint_eq(number, 60000000);
     ck_assert_int_eq(sbx_run_report_string(run, "termination.proof", &text), 0);
-    ck_assert_str_eq(text, "no-children");
+    ck_assert(strcmp(text, "no-children") == 0 || strcmp(text, "group-empty") == 0);
     ck_assert_int_eq(sbx_run_report_string(run, "command.3", &text), 0);
     ck_assert_str_eq(text, "a\"b\\x5Cc"); /* as every backslash in a report */
     ck_assert_int_eq(sbx_run_report_number(run, "outcome", &number), -EINVAL);
@@ -451,7 +451,7 @@ START_TEST(a_killed_guard_is_replaced_by_the_monitor)
     const struct sbx_result *result = finish(run);
     expect(result, "breach", SBX_STATUS_BREACH);
     ck_assert_str_eq(result->reason, "guard-lost");
-    ck_assert_ptr_nonnull(strstr(result->report, "\"proof\":\"no-children\""));
+    ck_assert(library_is_proved(result->report));
     sbx_run_free(run);
     library_expect_no_child(20);
 }

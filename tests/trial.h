@@ -74,6 +74,9 @@ void sbx_trial_wait_output(const struct sbx_trial *trial, const char *text,
 void sbx_trial_expect(const struct sbx_trial *trial, int status, const char *outcome,
                       const char *reason);
 
+/* Fails unless the report says that the tree is proved empty, on whichever rung. */
+void sbx_trial_expect_proof(const struct sbx_trial *trial);
+
 /* Fails unless nothing of the run is alive: we have no child, and no process has the
  * run's marker in its environment; and unless the report says so, if there is one. */
 void sbx_trial_expect_empty(const struct sbx_trial *trial);

@@ -1,0 +1,179 @@
+/*
+ * group.c - see group.h.
+ */
+#include "cgroup/group.h"
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "cgroup/scope.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#define UNKNOWN UINT64_MAX
+#define STALE_BOUND_US 200000U
+#define LOCK_BOUND_US 2000000U
+#define REMOVE_BOUND_US 2000000U
+
+static const struct sbx_leaf_limits no_limits = {UNKNOWN, UNKNOWN, false, UNKNOWN,
+                                                 UNKNOWN};
+
+static unsigned needed_for(const struct sbx_leaf_limits *limits)
+{
+    unsigned needed = 0;
+    if (limits->memory_bytes != UNKNOWN) {
+        needed |= SBX_CONTROLLER_BIT(SBX_CONTROLLER_MEMORY);
+    }
+    if (limits->threads_count != UNKNOWN) {
+        needed |= SBX_CONTROLLER_BIT(SBX_CONTROLLER_PIDS);
+    }
+    if (limits->cpu_percent != UNKNOWN) {
+        needed |= SBX_CONTROLLER_BIT(SBX_CONTROLLER_CPU);
+    }
+    return needed;
+}
+
+static void forbid(struct sbx_group *group, enum sbx_controller controller,
+                   const char *why)
+{
+    group->leaf.controllers &= ~SBX_CONTROLLER_BIT(controller);
+    if (group->place.why[controller][0] == '\0') {
+        (void)snprintf(group->place.why[controller], SBX_WHY_SIZE, "%s", why);
+    }
+}
+
+/* Makes the leaf with what it needs. Controllers are switched on for limits alone: for a
+ * mere figure nothing is changed. */
+static int make(struct sbx_group *group, const struct sbx_group_wish *wish,
+                struct sbx_error *err)
+{
+    struct sbx_place *place = &group->place;
+    unsigned needed = needed_for(&wish->limits);
+    int others = sbx_leaf_sweep_stale(place->fd, &wish->owner, STALE_BOUND_US);
+    SBX_AUTO_CLOSE int lock = sbx_scope_lock(place->fd, LOCK_BOUND_US);
+    if (lock >= 0 && others == 0 && sbx_scope_is_changed(place->fd)) {
+        (void)sbx_scope_restore(place->fd); /* of runs that were killed */
+    }
+    if (lock >= 0) {
+        (void)sbx_scope_switch_on(place, needed, wish->ours, wish->ours_count);
+    }
+    int r = sbx_leaf_make(place, &wish->owner, &group->leaf, err);
+    if (r < 0 || lock >= 0) {
+        return r;
+    }
+    /* Without the lock what runs of ours have switched on may go at any moment. */
+    unsigned lost =
+        sbx_scope_marked(place->fd, ~0U) | (needed & ~group->leaf.controllers);
+    for (unsigned i = 0; i < SBX_CONTROLLER_COUNT; i++) {
+        if ((lost & SBX_CONTROLLER_BIT(i)) != 0) {
+            forbid(group, (enum sbx_controller)i,
+                   "somebody keeps the directory of the group locked (flock)");
+        }
+    }
+    return 0;
+}
+
+/* What of the wish the leaf can do. */
+static struct sbx_leaf_limits possible(struct sbx_group *group,
+                                       const struct sbx_leaf_limits *wanted)
+{
+    struct sbx_leaf_limits limits = *wanted;
+    struct sysinfo host;
+    bool swaps = sysinfo(&host) < 0 || host.totalswap > 0;
+    if ((group->leaf.controllers & SBX_CONTROLLER_BIT(SBX_CONTROLLER_MEMORY)) != 0 &&
+        swaps && faccessat(group->leaf.fd, "memory.swap.max", F_OK, 0) < 0) {
+        forbid(group, SBX_CONTROLLER_MEMORY, "no memory.swap.max: swap is not accounted");
+    }
+    if ((group->leaf.controllers & SBX_CONTROLLER_BIT(SBX_CONTROLLER_MEMORY)) == 0) {
+        limits.memory_bytes = UNKNOWN;
+        limits.swap_bytes = UNKNOWN;
+    }
+    if ((group->leaf.controllers & SBX_CONTROLLER_BIT(SBX_CONTROLLER_PIDS)) == 0) {
+        limits.threads_count = UNKNOWN;
+    }
+    if ((group->leaf.controllers & SBX_CONTROLLER_BIT(SBX_CONTROLLER_CPU)) == 0) {
+        limits.cpu_percent = UNKNOWN;
+    }
+    return limits;
+}
+
+static void note_path(struct sbx_group *group)
+{
+    char link[64];
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", group->leaf.fd);
+    ssize_t length = readlink(link, group->path, sizeof group->path - 1);
+    if (length < 0) {
+        length = snprintf(group->path, sizeof group->path, "%s", group->leaf.name);
+    }
+    group->path[length] = '\0';
+}
+
+int sbx_group_open(int proc_fd, const struct sbx_group_wish *wish,
+                   struct sbx_group *ret_group, struct sbx_error *err)
+{
+    struct sbx_place_request request = {.root = wish->root,
+                                        .root_directory_fd = wish->root_directory_fd,
+                                        .wanted =
+                                            wish->measured | needed_for(&wish->limits),
+                                        .ours = wish->ours,
+                                        .ours_count = wish->ours_count};
+    struct sbx_group *group = ret_group;
+    memset(group, 0, sizeof *group);
+    group->leaf.fd = -1;
+    group->place.fd = -1;
+    group->armed = no_limits;
+    int r = sbx_place_find(proc_fd, &request, &group->place, group->why_none, err);
+    if (r <= 0) {
+        return r;
+    }
+    struct sbx_error refused = {0};
+    r = make(group, wish, &refused);
+    if (r < 0) {
+        /* There is none: with whatever comes of that. What was changed for it goes. */
+        (void)snprintf(group->why_none, sizeof group->why_none, "%.*s", SBX_WHY_SIZE - 1,
+                       refused.message);
+        (void)sbx_group_close(group, false);
+        return 0;
+    }
+    note_path(group);
+    struct sbx_leaf_limits limits = possible(group, &wish->limits);
+    r = sbx_leaf_arm(&group->leaf, &limits, &group->armed, err);
+    if (r < 0) {
+        (void)sbx_group_close(group, false);
+    }
+    return r;
+}
+
+static int put_back(int place_fd)
+{
+    if (!sbx_scope_is_changed(place_fd)) {
+        return 0;
+    }
+    SBX_AUTO_CLOSE int lock = sbx_scope_lock(place_fd, LOCK_BOUND_US);
+    return lock < 0 ? lock : sbx_scope_restore(place_fd);
+}
+
+int sbx_group_close(struct sbx_group *group, bool kept)
+{
+    int r = 0;
+    if (group->leaf.fd >= 0) {
+        r = kept ? sbx_leaf_mark_kept(group->leaf.fd)
+                 : sbx_leaf_remove(group->place.fd, group->leaf.name, REMOVE_BOUND_US);
+    }
+    if (group->place.fd >= 0 && !kept) {
+        int back = put_back(group->place.fd);
+        r = r < 0 ? r : back;
+    }
+    sbx_group_drop(group);
+    return r;
+}
+
+void sbx_group_drop(struct sbx_group *group)
+{
+    sbx_fd_drop(&group->leaf.fd);
+    sbx_place_done(&group->place);
+}

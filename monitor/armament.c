@@ -1,0 +1,72 @@
+/*
+ * armament.c - see armament.h. Pure: looks at nothing but its arguments.
+ */
+#include "monitor/armament.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+
+#define REMEDY                                                                           \
+    "run it in a delegated group (systemd-run --user --scope -p Delegate=yes), or give " \
+    "one by --cgroup-root"
+
+static bool requires(const struct sbx_spec *spec, enum sbx_require what)
+{
+    return (spec->require & 1U << (unsigned)what) != 0;
+}
+
+static const char *reason(const struct sbx_armament *armament,
+                          enum sbx_controller controller)
+{
+    if (!armament->has_leaf) {
+        return armament->why_none;
+    }
+    const char *why = armament->why[controller];
+    return why != NULL && why[0] != '\0' ? why : "the group has not got it";
+}
+
+static int refuse_leaf(const struct sbx_spec *spec, const struct sbx_armament *armament,
+                       struct sbx_error *err)
+{
+    const char *option = spec->backend == SBX_BACKEND_CGROUP2 ? "--backend" : "--require";
+    return sbx_error_set(err, ENOTSUP, SBX_STAGE_ARM,
+                         "option %s: cgroup2 cannot be had: %s; " REMEDY, option,
+                         armament->why_none);
+}
+
+static int refuse(const struct sbx_armament *armament, const char *option,
+                  enum sbx_controller controller, const char *file, struct sbx_error *err)
+{
+    return sbx_error_set(
+        err, ENOTSUP, SBX_STAGE_ARM,
+        "option %s: the kernel cannot hold it (controller %s, %s): %s; " REMEDY, option,
+        sbx_controller_name(controller), file, reason(armament, controller));
+}
+
+int sbx_armament_check(const struct sbx_spec *spec, const struct sbx_armament *armament,
+                       struct sbx_error *err)
+{
+    const struct sbx_limits *limits = &spec->limits;
+    const struct sbx_leaf_limits *armed = &armament->armed;
+    bool demanded = requires(spec, SBX_REQUIRE_KERNEL_LIMITS);
+    if (!armament->has_leaf &&
+        (spec->backend == SBX_BACKEND_CGROUP2 || requires(spec, SBX_REQUIRE_CGROUP2))) {
+        return refuse_leaf(spec, armament, err);
+    }
+    if (demanded && limits->memory_bytes != 0 && armed->memory_bytes == SBX_UNKNOWN) {
+        return refuse(armament, "--require kernel-limits: --memory",
+                      SBX_CONTROLLER_MEMORY, "memory.max", err);
+    }
+    if (demanded && limits->threads_count != 0 && armed->threads_count == SBX_UNKNOWN) {
+        return refuse(armament, "--require kernel-limits: --threads", SBX_CONTROLLER_PIDS,
+                      "pids.max", err);
+    }
+    if (limits->swap_bytes != 0 && armed->swap_bytes == SBX_UNKNOWN) {
+        return refuse(armament, "--swap", SBX_CONTROLLER_MEMORY, "memory.swap.max", err);
+    }
+    if (limits->cpu_quota_percent != 0 && armed->cpu_percent == SBX_UNKNOWN) {
+        return refuse(armament, "--cpu-quota", SBX_CONTROLLER_CPU, "cpu.max", err);
+    }
+    return 0;
+}

@@ -1,0 +1,244 @@
+/*
+ * grouped.c - see grouped.h: from what was asked for to a leaf, and from a leaf to the
+ * record. Used by the guard and by the monitor; allocates nothing.
+ */
+#include "monitor/grouped.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "monitor/armament.h"
+#include "reaper/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How long those who were sent SIGKILL are waited for by who has nothing else to do. */
+#define END_BOUND_US UINT64_C(2000000)
+#define LOOK_NS 1000000L
+/* So much apart may be what wait says of everybody and what the group says. */
+#define CPU_SLACK_PART 50U
+#define CPU_SLACK_US 20000U
+
+void sbx_grouped_init(struct sbx_grouped *grouped, struct sbx_grouped_area *area)
+{
+    memset(grouped, 0, sizeof *grouped);
+    grouped->area = area;
+    grouped->group.leaf.fd = -1;
+    grouped->group.place.fd = -1;
+    grouped->statistics.alarm = -1;
+    for (size_t i = 0; i < SBX_STATISTICS_FILES; i++) {
+        grouped->statistics.fds[i] = -1;
+    }
+}
+
+bool sbx_grouped_is_on(const struct sbx_grouped *grouped)
+{
+    return grouped->open && grouped->group.leaf.fd >= 0;
+}
+
+/* --- the wish --- */
+
+static bool lives(pid_t pid, uint64_t start_ticks, void *context)
+{
+    const int *proc_fd = context;
+    struct sbx_proc_stat stat;
+    return sbx_proc_stat_at(*proc_fd, pid, &stat) == 0 &&
+           stat.start_ticks == start_ticks && stat.state != 'Z' && stat.state != 'X';
+}
+
+static uint64_t asked(uint64_t number)
+{
+    return number != 0 ? number : SBX_UNKNOWN;
+}
+
+static struct sbx_leaf_limits limits_of(const struct sbx_spec *spec)
+{
+    const struct sbx_limits *limits = &spec->limits;
+    struct sbx_leaf_limits wanted = {
+        .memory_bytes = asked(limits->memory_bytes),
+        .swap_bytes = SBX_UNKNOWN,
+        /* With a grace of their own the others are to be told, not killed. */
+        .group_kill = limits->memory_bytes != 0 && !spec->grace_asked,
+        .threads_count = asked(limits->threads_count),
+        .cpu_percent = asked(limits->cpu_quota_percent),
+    };
+    if (limits->memory_bytes != 0) {
+        wanted.swap_bytes = limits->swap_bytes; /* 0 unless it was asked for */
+    }
+    return wanted;
+}
+
+/* A tree that is attached to is where it is. */
+static bool wants_group(const struct sbx_spec *spec)
+{
+    return spec->attach.pid == 0 && spec->backend != SBX_BACKEND_PROC;
+}
+
+static void note_armed(const struct sbx_leaf_limits *armed, struct sbx_record *record)
+{
+    record->armed = (struct sbx_armed){.memory_bytes = armed->memory_bytes,
+                                       .swap_bytes = armed->swap_bytes,
+                                       .threads_count = armed->threads_count,
+                                       .cpu_quota_percent = armed->cpu_percent};
+}
+
+static int open_group(struct sbx_grouped *grouped, const struct sbx_spec *spec,
+                      pid_t first_pid, struct sbx_error *err)
+{
+    SBX_AUTO_CLOSE int proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct sbx_proc_stat self;
+    int r = proc_fd < 0 ? -errno : sbx_proc_stat_at(proc_fd, getpid(), &self);
+    if (r < 0) {
+        /* The run itself will say what it thinks of that. */
+        (void)snprintf(grouped->group.why_none, sizeof grouped->group.why_none,
+                       "/proc cannot be read: %s", sbx_errno_text(-r).text);
+        return 0;
+    }
+    struct sbx_group_wish wish = {
+        .root = spec->cgroup_root,
+        .root_directory_fd = spec->cgroup_root_directory_fd >= 0
+                                 ? spec->cgroup_root_directory_fd
+                                 : AT_FDCWD,
+        .limits = limits_of(spec),
+        .measured = SBX_CONTROLLER_BIT(SBX_CONTROLLER_MEMORY) |
+                    SBX_CONTROLLER_BIT(SBX_CONTROLLER_PIDS),
+        .owner = {.pid = getpid(),
+                  .start_ticks = self.start_ticks,
+                  .lives = lives,
+                  .context = &proc_fd},
+        .ours = {getpid(), first_pid},
+        .ours_count = first_pid != getpid() ? 2 : 1,
+    };
+    return sbx_group_open(proc_fd, &wish, &grouped->group, err);
+}
+
+static int demand(const struct sbx_grouped *grouped, const struct sbx_spec *spec,
+                  struct sbx_error *err)
+{
+    const struct sbx_group *group = &grouped->group;
+    const struct sbx_armament armament = {
+        .has_leaf = group->leaf.fd >= 0,
+        .armed = group->armed,
+        .why_none = group->why_none,
+        .why = {group->place.why[0], group->place.why[1], group->place.why[2]}};
+    return sbx_armament_check(spec, &armament, err);
+}
+
+int sbx_grouped_open(struct sbx_grouped *grouped, const struct sbx_spec *spec,
+                     struct sbx_record *record, pid_t first_pid, struct sbx_error *err)
+{
+    if (!wants_group(spec)) {
+        return 0;
+    }
+    int r = open_group(grouped, spec, first_pid, err);
+    if (r < 0) {
+        return r;
+    }
+    grouped->open = true;
+    r = demand(grouped, spec, err);
+    if (r == 0 && sbx_grouped_is_on(grouped)) {
+        r = sbx_statistics_open(grouped->group.leaf.fd, &grouped->statistics, err);
+    }
+    if (r < 0) {
+        sbx_grouped_close(grouped, record, false);
+        return r;
+    }
+    if (sbx_grouped_is_on(grouped)) {
+        note_armed(&grouped->group.armed, record);
+        sbx_statistics_read(&grouped->statistics, SBX_FILES_ALL, &grouped->before);
+    }
+    return 0;
+}
+
+/* --- the end --- */
+
+static void raise_to(uint64_t *peak, uint64_t value)
+{
+    if (value != SBX_UNKNOWN && (*peak == SBX_UNKNOWN || value > *peak)) {
+        *peak = value;
+    }
+}
+
+void sbx_grouped_take_figures(const struct sbx_grouped *grouped,
+                              struct sbx_record *record)
+{
+    struct sbx_usage *usage = &record->usage;
+    struct sbx_figures figures;
+    sbx_statistics_read(&grouped->statistics, SBX_FILES_ALL, &figures);
+    if (figures.memory_peak_bytes != SBX_UNKNOWN) {
+        usage->memory_peak_bytes = figures.memory_peak_bytes;
+        usage->memory_method = SBX_MEMORY_CGROUP;
+    }
+    raise_to(&usage->swap_peak_bytes, figures.swap_peak_bytes);
+    raise_to(&usage->threads_peak, figures.tasks_peak);
+    usage->oom_kills = figures.oom_kill;
+    usage->memory_pressure_us = figures.memory_pressure_us;
+    /* Who has left the group is in our own count alone. */
+    if (figures.cpu_us != SBX_UNKNOWN &&
+        (usage->cpu_us == SBX_UNKNOWN ||
+         figures.cpu_us + figures.cpu_us / CPU_SLACK_PART + CPU_SLACK_US >=
+             usage->cpu_us)) {
+        usage->cpu_us = figures.cpu_us;
+        usage->cpu_user_us = figures.cpu_user_us;
+        usage->cpu_system_us = figures.cpu_system_us;
+        usage->cpu_method = SBX_METHOD_CGROUP;
+        usage->cpu_complete = true;
+    }
+}
+
+void sbx_grouped_end_rest(const struct sbx_grouped *grouped)
+{
+    const struct timespec moment = {.tv_nsec = LOOK_NS};
+    int leaf = grouped->group.leaf.fd;
+    uint64_t until = sbx_clock_us() + END_BOUND_US;
+    (void)sbx_leaf_kill(leaf);
+    while (sbx_leaf_populated(leaf) == 1 && sbx_clock_us() < until) {
+        (void)nanosleep(&moment, NULL);
+    }
+}
+
+void sbx_grouped_close(struct sbx_grouped *grouped, struct sbx_record *record, bool kept)
+{
+    if (!grouped->open) {
+        return;
+    }
+    grouped->open = false;
+    bool on = grouped->group.leaf.fd >= 0;
+    sbx_ancestors_close(&grouped->ancestors);
+    sbx_statistics_close(&grouped->statistics);
+    int r = sbx_group_close(&grouped->group, kept);
+    if (on && (r < 0 || kept)) {
+        (void)snprintf(record->group_left, sizeof record->group_left, "%.*s",
+                       (int)sizeof record->group_left - 1, grouped->group.path);
+    }
+    atomic_store(&grouped->area->closed, 1);
+}
+
+void sbx_grouped_leave(struct sbx_grouped *grouped)
+{
+    if (!grouped->open) {
+        return;
+    }
+    grouped->open = false;
+    sbx_ancestors_close(&grouped->ancestors);
+    sbx_statistics_close(&grouped->statistics);
+    sbx_group_drop(&grouped->group);
+}
+
+void sbx_grouped_done(struct sbx_grouped *grouped, struct sbx_record *record)
+{
+    if (!grouped->open) {
+        return;
+    }
+    if (atomic_load(&grouped->area->closed) == 0) {
+        sbx_grouped_close(grouped, record, false);
+        return;
+    }
+    sbx_grouped_leave(grouped);
+}

@@ -1,0 +1,90 @@
+/*
+ * grouped.h - a run whose members live in a cgroup of its own (cgroup/group.h).
+ *
+ * The guard makes the leaf before it forks the monitor, so that each can end the members
+ * and put everything back after the other's death. Whichever completes the record closes
+ * it: the monitor, or the guard when that is gone.
+ *
+ * grouped.c: what guard and monitor have in common. grouped_watch.c: the monitor's part.
+ */
+#ifndef SBX_MONITOR_GROUPED_H
+#define SBX_MONITOR_GROUPED_H
+
+#include "cgroup/ancestors.h"
+#include "cgroup/group.h"
+#include "cgroup/statistics.h"
+#include "monitor/record.h"
+#include "monitor/spec.h"
+
+#include <sbx/sbx.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* In memory that guard and monitor share. */
+struct sbx_grouped_area {
+    _Atomic int closed; /* nothing of the leaf is left to be put back */
+};
+
+struct sbx_grouped {
+    bool open;
+    struct sbx_group group;
+    struct sbx_statistics statistics;
+    struct sbx_ancestors ancestors;
+    struct sbx_figures before; /* at the start: a leaf starts with zeros */
+    struct sbx_grouped_area *area;
+};
+
+void sbx_grouped_init(struct sbx_grouped *grouped, struct sbx_grouped_area *area);
+
+/* In the guard: makes and arms the leaf, where the run is to have one and one can be
+ * made; `first_pid` is the process that the caller knows. 0, or a negative errno when
+ * something that was demanded cannot be had; then nothing is left. */
+int sbx_grouped_open(struct sbx_grouped *grouped, const struct sbx_spec *spec,
+                     struct sbx_record *record, pid_t first_pid, struct sbx_error *err);
+
+/* Whether there is a leaf. */
+bool sbx_grouped_is_on(const struct sbx_grouped *grouped);
+
+/* The last figures into the record. */
+void sbx_grouped_take_figures(const struct sbx_grouped *grouped,
+                              struct sbx_record *record);
+
+/* Ends whoever is left in it, and waits a moment for them to be gone. */
+void sbx_grouped_end_rest(const struct sbx_grouped *grouped);
+
+/* Takes the leaf away, or notes in the record that it is left. `kept`: whoever lives in
+ * it is to stay. Once for a run. */
+void sbx_grouped_close(struct sbx_grouped *grouped, struct sbx_record *record, bool kept);
+
+/* In a process that has no part in it: closes what it has inherited. A reader that hangs
+ * must not look like a guard that lives. */
+void sbx_grouped_leave(struct sbx_grouped *grouped);
+
+/* Closes what this process has of it, and takes the leaf away if nobody has. */
+void sbx_grouped_done(struct sbx_grouped *grouped, struct sbx_record *record);
+
+struct sbx_watch;
+struct sbx_sample;
+
+/* --- grouped_watch.c: in the monitor --- */
+
+/* What wakes the loop when the kernel has counted something. 0 or a negative errno. */
+int sbx_watch_open_group(struct sbx_watch *watch, struct sbx_error *err);
+void sbx_watch_close_group(struct sbx_watch *watch);
+
+/* The figures for the next sample, into the meter. */
+void sbx_watch_read_group(struct sbx_watch *watch);
+
+/* Whether a limit was crossed, by the kernel's own counters; if so the run's end begins.
+ */
+void sbx_watch_judge_group(struct sbx_watch *watch);
+
+/* SIGKILL to all of the group, and the wait for their end. True: nobody is left, in the
+ * group or among our descendants. */
+bool sbx_watch_kill_group(struct sbx_watch *watch);
+
+/* The tree is over, for all that wait says: who is still in the group goes too. */
+void sbx_watch_complete_group(struct sbx_watch *watch);
+
+#endif

@@ -1,0 +1,281 @@
+/*
+ * grouped_watch.c - see grouped.h: the monitor's part of a run that has a leaf. Figures
+ * for the meter, verdicts from the kernel's own counters, and the end: cgroup.kill, and
+ * the proof that nobody is left.
+ *
+ * A group holds whoever is born in it, a walk of descendants finds whoever descends: a
+ * member that has moved out is still found by the one, somebody who has come in by the
+ * other. The run is over when neither has anybody.
+ */
+#include "monitor/grouped.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "monitor/verdict.h"
+#include "monitor/watch_private.h"
+#include "reaper/sweep.h"
+#include "reaper/wrapper.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* A frozen group is a snapshot: nobody is born or ends while its members are written
+ * down. Who does not freeze by then (state D) is killed all the same. */
+#define FREEZE_BOUND_US 50000U
+#define SNAPSHOT_BOUND_US 500000U
+/* Who was sent SIGKILL only needs a processor to die on. */
+#define DEATH_BOUND_US UINT64_C(5000000)
+#define DEATH_LOOK_US 2000U
+
+#define SAMPLE_FILES                                                                     \
+    (SBX_FILE_BIT(SBX_FILE_CPU) | SBX_FILE_BIT(SBX_FILE_MEMORY_CURRENT) |                \
+     SBX_FILE_BIT(SBX_FILE_MEMORY_PEAK) | SBX_FILE_BIT(SBX_FILE_MEMORY_STAT) |           \
+     SBX_FILE_BIT(SBX_FILE_SWAP_CURRENT))
+#define EVENT_FILES                                                                      \
+    (SBX_FILE_BIT(SBX_FILE_MEMORY_EVENTS) | SBX_FILE_BIT(SBX_FILE_MEMORY_EVENTS_LOCAL) | \
+     SBX_FILE_BIT(SBX_FILE_MEMORY_PEAK) | SBX_FILE_BIT(SBX_FILE_PIDS_EVENTS) |           \
+     SBX_FILE_BIT(SBX_FILE_PIDS_EVENTS_LOCAL) | SBX_FILE_BIT(SBX_FILE_PIDS_PEAK))
+
+static bool is_on(const struct sbx_watch *watch)
+{
+    return sbx_grouped_is_on(watch->grouped);
+}
+
+static void on_alarm(void *context)
+{
+    struct sbx_watch *watch = context;
+    sbx_statistics_quiet(&watch->grouped->statistics);
+    sbx_watch_judge_group(watch);
+}
+
+/* The file system path without the group's own part. */
+static void open_ancestors(struct sbx_grouped *grouped)
+{
+    const struct sbx_group *group = &grouped->group;
+    char mount[SBX_GROUP_PATH_SIZE];
+    char below[SBX_GROUP_PATH_SIZE + SBX_LEAF_NAME_SIZE];
+    const char *parent = strcmp(group->place.path, "/") == 0 ? "" : group->place.path;
+    (void)snprintf(below, sizeof below, "%s/%s", parent, group->leaf.name);
+    size_t whole = strlen(group->path);
+    size_t part = strlen(below);
+    if (whole > part && strcmp(group->path + (whole - part), below) == 0) {
+        (void)snprintf(mount, sizeof mount, "%.*s", (int)(whole - part), group->path);
+        sbx_ancestors_open(mount, below, &grouped->ancestors);
+    }
+}
+
+int sbx_watch_open_group(struct sbx_watch *watch, struct sbx_error *err)
+{
+    struct sbx_grouped *grouped = watch->grouped;
+    if (!is_on(watch)) {
+        return 0;
+    }
+    watch->record->tracking = SBX_TRACKING_CGROUP;
+    open_ancestors(grouped);
+    if (grouped->statistics.alarm >= 0 &&
+        sbx_loop_add_fd(watch->loop, grouped->statistics.alarm, on_alarm, watch,
+                        &watch->on_group) < 0) {
+        return sbx_error_set(err, ENOMEM, SBX_STAGE_LAUNCH,
+                             "the event loop cannot watch the group: no memory");
+    }
+    return 0;
+}
+
+void sbx_watch_close_group(struct sbx_watch *watch)
+{
+    sbx_source_free(watch->on_group);
+    watch->on_group = NULL;
+}
+
+void sbx_watch_read_group(struct sbx_watch *watch)
+{
+    watch->meter.grouped = is_on(watch);
+    if (watch->meter.grouped) {
+        sbx_statistics_read(&watch->grouped->statistics, SAMPLE_FILES,
+                            &watch->meter.figures);
+    }
+}
+
+/* --- verdicts --- */
+
+static void name_killer(struct sbx_watch *watch)
+{
+    const struct sbx_group *group = &watch->grouped->group;
+    int depth = sbx_ancestors_blame(&watch->grouped->ancestors);
+    if (depth < 0) {
+        sbx_record_warn(watch->record, "killed by the OOM killer of the host, or of a "
+                                       "group outside of what is visible here");
+        return;
+    }
+    const char *end = group->place.path;
+    for (int i = 0; i < depth && end != NULL; i++) {
+        end = strchr(end + 1, '/');
+    }
+    size_t length =
+        end != NULL ? (size_t)(end - group->place.path) : strlen(group->place.path);
+    sbx_record_warn(watch->record, "killed by the OOM killer of the group %.*s",
+                    length > 0 ? (int)length : 1, length > 0 ? group->place.path : "/");
+}
+
+static struct sbx_breach breach_of(const struct sbx_watch *watch,
+                                   const struct sbx_verdict *verdict)
+{
+    struct sbx_breach breach = {.reason = verdict->reason,
+                                .ceiling = -1,
+                                .limit = verdict->limit,
+                                .observed = verdict->observed,
+                                .at_us = sbx_watch_elapsed_us(watch)};
+    if (verdict->reason == SBX_REASON_MEMORY) {
+        breach.culprit = watch->last.memory_culprit;
+    } else if (verdict->reason == SBX_REASON_THREADS) {
+        breach.culprit = watch->last.threads_culprit;
+    }
+    return breach;
+}
+
+void sbx_watch_judge_group(struct sbx_watch *watch)
+{
+    struct sbx_grouped *grouped = watch->grouped;
+    if (!is_on(watch) || !sbx_terminate_judges(&watch->terminate)) {
+        return;
+    }
+    struct sbx_figures now;
+    sbx_statistics_read(&grouped->statistics, EVENT_FILES, &now);
+    const struct sbx_evidence evidence = {
+        .before = grouped->before,
+        .now = now,
+        .armed = grouped->group.armed,
+        .anon_peak_bytes = watch->record->usage.memory_anon_peak_bytes,
+        .refused_below = grouped->group.armed.threads_count != SBX_UNKNOWN &&
+                                 now.forks_refused_local == SBX_UNKNOWN
+                             ? sbx_statistics_refused_below(grouped->group.leaf.fd)
+                             : 0,
+    };
+    struct sbx_verdict verdict;
+    if (!sbx_verdict(&evidence, &verdict)) {
+        return;
+    }
+    if (verdict.reason == SBX_REASON_OOM) {
+        name_killer(watch);
+    }
+    watch->kernel_killed = verdict.reason != SBX_REASON_THREADS;
+    struct sbx_breach breach = breach_of(watch, &verdict);
+    sbx_watch_breach(watch, &breach);
+}
+
+/* --- the end --- */
+
+struct snapshot {
+    struct sbx_watch *watch;
+    uint64_t alive;
+};
+
+static int note_member(pid_t pid, void *context)
+{
+    struct snapshot *snapshot = context;
+    struct sbx_watch *watch = snapshot->watch;
+    const struct sbx_member *member = sbx_tree_find(watch->tree, pid);
+    struct sbx_proc_stat stat;
+    snapshot->alive++;
+    if (member == NULL && watch->leader_ended && !watch->kernel_killed &&
+        sbx_proc_stat_at(watch->proc_fd, pid, &stat) == 0) {
+        sbx_record_stray(watch->record, pid, stat.name); /* has come in from outside */
+    }
+    return 0;
+}
+
+static void visit_member(struct sbx_member *member, void *context)
+{
+    struct snapshot *snapshot = context;
+    if (!sbx_member_ended(member) && !snapshot->watch->kernel_killed) {
+        sbx_watch_note_stray(snapshot->watch, member);
+    }
+}
+
+/* Who is there, by name and number, before they are gone. */
+static uint64_t write_down(struct sbx_watch *watch)
+{
+    struct snapshot snapshot = {.watch = watch};
+    struct sbx_tree_hooks hooks = {.visit = visit_member, .context = &snapshot};
+    int leaf = watch->grouped->group.leaf.fd;
+    (void)sbx_leaf_freeze(leaf, true, FREEZE_BOUND_US);
+    sbx_tree_set_deadline(watch->tree, sbx_clock_us() + SNAPSHOT_BOUND_US);
+    (void)sbx_tree_walk(watch->tree, &hooks, NULL);
+    (void)sbx_leaf_each_process(leaf, note_member, &snapshot);
+    return snapshot.alive;
+}
+
+static void await_child(uint64_t us)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGCHLD);
+    const struct timespec bound = {.tv_nsec = (long)us * 1000L};
+    (void)sigtimedwait(&set, NULL, &bound);
+}
+
+bool sbx_watch_kill_group(struct sbx_watch *watch)
+{
+    int leaf = watch->grouped->group.leaf.fd;
+    if (!is_on(watch)) {
+        return false;
+    }
+    bool childless = sbx_watch_reap_all(watch);
+    if (childless && sbx_leaf_populated(leaf) == 0) {
+        return true;
+    }
+    uint64_t alive = write_down(watch);
+    if (sbx_leaf_kill(leaf) < 0) {
+        return false; /* the sweep finds them frozen, which is half its work */
+    }
+    watch->record->kill = SBX_KILL_CGROUP;
+    watch->record->termination.killed_count += alive;
+    watch->record->termination.escalated = true;
+    uint64_t until = sbx_clock_us() + DEATH_BOUND_US;
+    do {
+        childless = sbx_watch_reap_all(watch);
+        if (sbx_leaf_populated(leaf) == 0) {
+            /* Zombies of those who are gone; anybody else has left the group. */
+            return childless || sbx_watch_reap_all(watch);
+        }
+        await_child(DEATH_LOOK_US);
+    } while (sbx_clock_us() < until);
+    return false;
+}
+
+static int name_survivor(pid_t pid, void *context)
+{
+    struct sbx_watch *watch = context;
+    struct sbx_proc_stat stat;
+    if (sbx_proc_stat_at(watch->proc_fd, pid, &stat) == 0 && stat.state != 'Z') {
+        sbx_record_survivor(watch->record, pid, stat.name, "still in the group");
+    }
+    return 0;
+}
+
+void sbx_watch_complete_group(struct sbx_watch *watch)
+{
+    struct sbx_termination *termination = &watch->record->termination;
+    int leaf = watch->grouped->group.leaf.fd;
+    if (!is_on(watch)) {
+        return;
+    }
+    bool keep = watch->spec->strays == SBX_STRAYS_KEEP &&
+                termination->proof == SBX_PROOF_NONE && termination->survivors_count == 0;
+    bool empty = sbx_leaf_populated(leaf) == 0;
+    if (!empty && !keep) {
+        (void)sbx_watch_kill_group(watch);
+        empty = sbx_leaf_populated(leaf) == 0;
+    }
+    if (!empty && !keep) {
+        (void)sbx_leaf_each_process(leaf, name_survivor, watch);
+    }
+    if (empty && termination->proof == SBX_PROOF_NO_CHILDREN) {
+        termination->proof = SBX_PROOF_GROUP_EMPTY;
+    } else if (!empty) {
+        termination->proof = SBX_PROOF_NONE;
+    }
+}

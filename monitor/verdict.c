@@ -1,0 +1,82 @@
+/*
+ * verdict.c - see verdict.h. No clock, no system call, no state.
+ *
+ * What is ambiguous: an OOM kill by an ancestor's limit cannot be told from one by a
+ * limit of a group below, once that was hit as well. Then the command's own affair is
+ * assumed.
+ */
+#include "monitor/verdict.h"
+
+static uint64_t known(uint64_t number)
+{
+    return number == SBX_UNKNOWN ? 0 : number;
+}
+
+static uint64_t grown(uint64_t before, uint64_t now)
+{
+    return known(now) > known(before) ? known(now) - known(before) : 0;
+}
+
+/* The kernel says that the limit was reached: whatever was seen of it is not less. */
+static uint64_t at_least(uint64_t limit, uint64_t seen)
+{
+    return seen == SBX_UNKNOWN || seen < limit ? limit : seen;
+}
+
+static bool is_over_memory(const struct sbx_evidence *evidence,
+                           struct sbx_verdict *verdict)
+{
+    uint64_t limit = evidence->armed.memory_bytes;
+    if (limit == SBX_UNKNOWN ||
+        grown(evidence->before.local_oom, evidence->now.local_oom) == 0) {
+        return false;
+    }
+    uint64_t seen = evidence->now.memory_peak_bytes != SBX_UNKNOWN
+                        ? evidence->now.memory_peak_bytes
+                        : evidence->anon_peak_bytes;
+    *verdict = (struct sbx_verdict){
+        .reason = SBX_REASON_MEMORY, .limit = limit, .observed = at_least(limit, seen)};
+    return true;
+}
+
+/* Where the kernel counts refusals by the limit that refused (from 6.12 on), that count
+ * is enough; before, it counts where somebody wanted to fork. */
+static bool is_over_threads(const struct sbx_evidence *evidence,
+                            struct sbx_verdict *verdict)
+{
+    uint64_t limit = evidence->armed.threads_count;
+    const struct sbx_figures *before = &evidence->before;
+    const struct sbx_figures *now = &evidence->now;
+    uint64_t refused = now->forks_refused_local != SBX_UNKNOWN
+                           ? grown(before->forks_refused_local, now->forks_refused_local)
+                           : grown(before->forks_refused, now->forks_refused) +
+                                 known(evidence->refused_below);
+    if (limit == SBX_UNKNOWN || refused == 0) {
+        return false;
+    }
+    /* It had as many as it may, and wanted one more. */
+    *verdict = (struct sbx_verdict){
+        .reason = SBX_REASON_THREADS, .limit = limit, .observed = limit + 1};
+    return true;
+}
+
+static bool is_killed_from_outside(const struct sbx_evidence *evidence,
+                                   struct sbx_verdict *verdict)
+{
+    const struct sbx_figures *before = &evidence->before;
+    const struct sbx_figures *now = &evidence->now;
+    if (grown(before->oom_kill, now->oom_kill) == 0 || grown(before->oom, now->oom) > 0 ||
+        grown(before->local_oom, now->local_oom) > 0) {
+        return false;
+    }
+    *verdict = (struct sbx_verdict){
+        .reason = SBX_REASON_OOM, .limit = SBX_UNKNOWN, .observed = SBX_UNKNOWN};
+    return true;
+}
+
+bool sbx_verdict(const struct sbx_evidence *evidence, struct sbx_verdict *ret_verdict)
+{
+    return is_over_memory(evidence, ret_verdict) ||
+           is_over_threads(evidence, ret_verdict) ||
+           is_killed_from_outside(evidence, ret_verdict);
+}
