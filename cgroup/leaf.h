@@ -54,8 +54,8 @@ int sbx_leaf_make(const struct sbx_place *place, const struct sbx_owner *owner,
 int sbx_leaf_arm(const struct sbx_leaf *leaf, const struct sbx_leaf_limits *asked,
                  struct sbx_leaf_limits *ret_armed, struct sbx_error *err);
 
-/* 1: somebody lives in it or below; 0: nobody; or a negative errno. Read at once: the
- * event comes late. */
+/* 1: somebody lives in it or below; 0: nobody, or it is gone; or a negative errno. Read
+ * at once: the event comes late. */
 int sbx_leaf_populated(int leaf_fd);
 
 /* Ends everybody in it and below, at once: cgroup.kill. -EOPNOTSUPP where the kernel has
