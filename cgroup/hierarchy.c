@@ -227,13 +227,19 @@ static void drop_covered(struct search *search, const struct mount_line *mount)
     }
 }
 
-/* Of two: the better one, or the earlier. Free ones are the worst. */
+/* Of two: the better one, or that which shows more of the groups above ours, or the
+ * earlier. Free ones are the worst. */
 static bool is_better(const struct candidate *a, const struct candidate *b)
 {
     if (a->id[0] == '\0' || b->id[0] == '\0') {
         return a->id[0] != '\0';
     }
-    return a->rank != b->rank ? a->rank > b->rank : a->order < b->order;
+    if (a->rank != b->rank) {
+        return a->rank > b->rank;
+    }
+    size_t a_length = strlen(a->own);
+    size_t b_length = strlen(b->own);
+    return a_length != b_length ? a_length > b_length : a->order < b->order;
 }
 
 static void add_candidate(struct search *search, const struct mount_line *mount)
@@ -414,8 +420,8 @@ static int refuse(const struct sbx_hierarchy *hierarchy, const char *path, int c
 }
 
 int sbx_hierarchy_open(const struct sbx_hierarchy *hierarchy, int directory_fd,
-                       const char *path, int *ret_fd,
-                       char ret_path[static SBX_GROUP_PATH_SIZE], struct sbx_error *err)
+                       const char *path, struct sbx_named_group *ret_group,
+                       struct sbx_error *err)
 {
     SBX_AUTO_CLOSE int fd = -1;
     unsigned long magic;
@@ -432,9 +438,9 @@ int sbx_hierarchy_open(const struct sbx_hierarchy *hierarchy, int directory_fd,
     if (result < 0) {
         return refuse(hierarchy, path, -result, magic, err);
     }
-    if (!path_below(hierarchy, fd, ret_path)) {
-        copy_path(ret_path, path);
+    if (!path_below(hierarchy, fd, ret_group->path)) {
+        copy_path(ret_group->path, path);
     }
-    *ret_fd = sbx_fd_steal(&fd);
+    ret_group->fd = sbx_fd_steal(&fd);
     return 0;
 }

@@ -57,16 +57,20 @@ int sbx_hierarchy_find(int proc_fd, struct sbx_hierarchy *ret_hierarchy,
 int sbx_hierarchy_open_group(const struct sbx_hierarchy *hierarchy, const char *group,
                              int *ret_fd);
 
+struct sbx_named_group {
+    int fd; /* O_RDONLY, close-on-exec, above 2; owned */
+    /* The group below the mount, or the path as given when it lies elsewhere. */
+    char path[SBX_GROUP_PATH_SIZE];
+};
+
 /*
  * Opens a group that a user has named: a directory of a cgroup2 file system, or, if it
  * starts with "/" and is none, a group below the mount ("/system.slice/x.service").
- * A relative path starts at `directory_fd` (AT_FDCWD: the working directory). The
- * descriptor is O_RDONLY, close-on-exec, above 2. `ret_path` receives the group below the
- * mount, or the path as given when it lies elsewhere. -EINVAL for a directory that is no
- * cgroup2 (a v1 one is named so).
+ * A relative path starts at `directory_fd` (AT_FDCWD: the working directory). -EINVAL for
+ * a directory that is no cgroup2 (a v1 one is named so).
  */
 int sbx_hierarchy_open(const struct sbx_hierarchy *hierarchy, int directory_fd,
-                       const char *path, int *ret_fd,
-                       char ret_path[static SBX_GROUP_PATH_SIZE], struct sbx_error *err);
+                       const char *path, struct sbx_named_group *ret_group,
+                       struct sbx_error *err);
 
 #endif

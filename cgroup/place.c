@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #define SELF_NAME "sbx-self"
-#define FILE_PATH_SIZE (2 * SBX_GROUP_PATH_SIZE)
+#define FILE_PATH_SIZE ((size_t)2 * SBX_GROUP_PATH_SIZE)
 
 /* What is needed all the way up. */
 struct look {
@@ -456,27 +456,29 @@ static int check_way(const struct look *look, const char *path,
     return result;
 }
 
-/* Of the named group, which is open: 0, or a negative errno and why it is no place. */
-static int examine(const struct look *look, struct group *group, struct sbx_place *place,
+/* Of the named group, whose path is known: 0, or a negative errno and why it is no place.
+ */
+static int examine(const struct look *look, int fd, struct sbx_place *place,
                    char why[static SBX_WHY_SIZE])
 {
+    struct group group = {.fd = fd};
     int there = -1;
     bool below = sbx_hierarchy_open_group(&look->hierarchy, place->path, &there) == 0 &&
-                 is_same_file(there, group->fd);
+                 is_same_file(there, fd);
     sbx_fd_drop(&there);
     if (below) {
-        file_path(look, place->path, group->path);
+        file_path(look, place->path, group.path);
     } else {
-        (void)snprintf(group->path, sizeof(group->path), "%s", place->path);
+        (void)snprintf(group.path, sizeof(group.path), "%s", place->path);
     }
-    int result = check_group(group, why);
+    int result = check_group(&group, why);
     if (result == 0 && below) {
         result = check_way(look, place->path, why);
     }
     if (result < 0) {
         return result;
     }
-    survey(look, group, place);
+    survey(look, &group, place);
     place->is_own = below && strcmp(place->path, look->hierarchy.own) == 0;
     return 0;
 }
@@ -485,23 +487,24 @@ static int take_root(const struct look *look, struct sbx_place *ret_place,
                      struct sbx_error *err)
 {
     struct sbx_place place = {.fd = -1};
-    struct group group = {.fd = -1};
+    struct sbx_named_group named;
     char why[SBX_WHY_SIZE] = "";
     const char *root = look->request->root;
     int result = sbx_hierarchy_open(&look->hierarchy, look->request->root_directory_fd,
-                                    root, &group.fd, place.path, err);
+                                    root, &named, err);
     if (result < 0) {
         sbx_error_prefix(err, "--cgroup-root");
         return result;
     }
-    result = examine(look, &group, &place, why);
+    SBX_AUTO_CLOSE int fd = named.fd;
+    memcpy(place.path, named.path, sizeof(place.path));
+    result = examine(look, fd, &place, why);
     if (result < 0) {
-        sbx_fd_drop(&group.fd);
         return sbx_error_set(err, -result, SBX_STAGE_ARM,
                              "--cgroup-root %.120s: no group can be made there: %s%s",
                              root, why, result == -EOPNOTSUPP ? "" : REMEDY);
     }
-    place.fd = sbx_fd_steal(&group.fd);
+    place.fd = sbx_fd_steal(&fd);
     *ret_place = place;
     return 1;
 }
