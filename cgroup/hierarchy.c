@@ -430,8 +430,7 @@ int sbx_hierarchy_open(const struct sbx_hierarchy *hierarchy, int directory_fd,
                              sbx_errno_text(ENAMETOOLONG).text);
     }
     int result = open_verified(directory_fd, path, &magic, &fd);
-    if (result < 0 && magic != CGROUP_SUPER_MAGIC && path[0] == '/' &&
-        hierarchy->kind != SBX_HIERARCHY_NONE &&
+    if (result < 0 && path[0] == '/' && hierarchy->kind != SBX_HIERARCHY_NONE &&
         sbx_hierarchy_open_group(hierarchy, path, &fd) == 0) {
         result = 0;
     }

@@ -311,7 +311,7 @@ static void survey(const struct look *look, const struct group *group,
             place->offered |= bit;
         }
     }
-    place->must_leave = ours && place->offered != 0;
+    place->must_leave = ours;
 }
 
 /* ---- the climb ---- */

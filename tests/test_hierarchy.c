@@ -255,6 +255,9 @@ START_TEST(a_huge_mountinfo_is_read)
     }
     put(file, 'x', 300000);
     put(file, '\n', 1);
+    /* of a line that is too long, the rest is no line of its own */
+    put(file, 'x', 65536);
+    ck_assert_int_gt(fprintf(file, "9 1 0:5 / /wrong rw - cgroup2 none rw\n"), 0);
     /* the longest that the kernel prints: each byte of a path escaped */
     ck_assert_int_gt(fprintf(file, "50000 1 0:7 /x /"), 0);
     for (int i = 0; i < 4094; i++) {
@@ -306,6 +309,40 @@ START_TEST(a_missing_proc_is_a_failure_and_missing_groups_are_none)
     ck_assert_int_eq(unlink(sbx_fixture_path(path, "proc/self/cgroup")), 0);
     ck_assert_int_eq(sbx_hierarchy_find(proc, &found, &error), 0);
     expect(&found, "no groups", SBX_HIERARCHY_NONE, false, "", "");
+}
+END_TEST
+
+/* Lines one by one, the empty one and the unfinished one too, but for those too long. */
+START_TEST(lines_come_one_by_one)
+{
+    char path[SBX_FIXTURE_PATH_SIZE];
+    char *line;
+    struct sbx_lines lines;
+    sbx_kit_file("lines", "first\n\n");
+    FILE *file = append_to("lines");
+    put(file, 'x', 65536);
+    ck_assert_int_gt(fprintf(file, "rest\nlast"), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(sbx_lines_open(AT_FDCWD, sbx_fixture_path(path, "lines"), &lines),
+                     0);
+    static const char *const expected[] = {"first", "", "last"};
+    for (size_t i = 0; i < COUNT(expected); i++) {
+        ck_assert_int_eq(sbx_lines_next(&lines, &line), 1);
+        ck_assert_str_eq(line, expected[i]);
+    }
+    ck_assert_int_eq(sbx_lines_next(&lines, &line), 0);
+    ck_assert_int_eq(sbx_lines_next(&lines, &line), 0);
+    sbx_lines_close(&lines);
+    file = append_to("lines");
+    put(file, 'x', 65536 - strlen("last"));
+    ck_assert_int_gt(fprintf(file, "rest"), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(sbx_lines_open(AT_FDCWD, path, &lines), 0);
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert_int_eq(sbx_lines_next(&lines, &line), 1);
+    }
+    ck_assert_int_eq(sbx_lines_next(&lines, &line), 0);
+    sbx_lines_close(&lines);
 }
 END_TEST
 
@@ -470,6 +507,7 @@ int main(void)
     tcase_add_test(all, a_huge_mountinfo_is_read);
     tcase_add_test(all, paths_that_do_not_fit_do_not_count);
     tcase_add_test(all, a_missing_proc_is_a_failure_and_missing_groups_are_none);
+    tcase_add_test(all, lines_come_one_by_one);
     tcase_add_test(all, reading_is_bounded);
     tcase_add_test(all, a_group_is_opened_by_either_path);
     tcase_add_test(all, what_is_no_group_is_refused);

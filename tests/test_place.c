@@ -235,6 +235,12 @@ static const struct scene scenes[] = {
                {"/a/b", D, EVERY, "", "77\n", {"cpu.max", ""}}},
      .path = "/a/b",
      .why = "process 77 *"},
+    {.what = "a limit that cannot be read",
+     .own = "/a/b",
+     .nodes = {{"/a", D, EVERY, EVERY, "", {0}},
+               {"/a/b", D, EVERY, "", "77\n", {"pids.max/is-a-directory", ""}}},
+     .path = "/a/b",
+     .why = "process 77 *"},
     {.what = "files of limits that are none",
      .own = "/a/b",
      .nodes = {{"/", NULL, "", "", "", {0}},
@@ -457,6 +463,23 @@ START_TEST(a_long_path_is_told_by_its_end)
                           "with processes has no controllers for its children",
                           place.why[SBX_CONTROLLER_MEMORY], 0) == 0,
                   "\"%s\"", place.why[SBX_CONTROLLER_MEMORY]);
+    sbx_place_done(&place);
+}
+END_TEST
+
+/* Pid 0 stands for whoever has no pid here, so it is never ours. */
+START_TEST(pid_0_is_never_ours)
+{
+    static const int ours[] = {0, 4101};
+    const struct scene scene = {.nodes = {{"/a", D, EVERY, "", "4101\n0\n", {0}}}};
+    struct sbx_place place = {.fd = -1};
+    char why[SBX_WHY_SIZE] = "";
+    struct sbx_place_request request = {.wanted = ALL, .ours = ours, .ours_count = 2};
+    build(&scene);
+    SBX_AUTO_CLOSE int proc = sbx_kit_proc("/a");
+    ck_assert_int_eq(sbx_place_find(proc, &request, &place, why, NULL), 1);
+    ck_assert_uint_eq(place.offered, 0);
+    ck_assert(!place.must_leave);
     sbx_place_done(&place);
 }
 END_TEST
@@ -942,6 +965,7 @@ int main(void)
     tcase_add_test(all, without_a_hierarchy_there_is_no_place);
     tcase_add_test(all, a_missing_proc_is_a_failure);
     tcase_add_test(all, a_long_path_is_told_by_its_end);
+    tcase_add_test(all, pid_0_is_never_ours);
     tcase_add_test(all, controllers_of_a_v1_hierarchy_are_told);
     tcase_add_test(all, the_named_place_is_the_only_one);
     tcase_add_test(all, a_named_place_that_cannot_be_used_is_an_error);
