@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "cgroup/leaf.h"
 #include "cgroup/lines.h"
 
 #include <errno.h>
@@ -74,25 +75,6 @@ static void tell_failure(char why[static SBX_WHY_SIZE], const struct group *grou
 }
 
 /* ---- names and paths ---- */
-
-/* sbx-SCOPE-PID-START-N, SCOPE hexadecimal. */
-static bool is_name_of_leaf(const char *name)
-{
-    static const char *const sets[] = {"0123456789abcdefABCDEF", "0123456789",
-                                       "0123456789", "0123456789"};
-    if (strncmp(name, "sbx", 3) != 0) {
-        return false;
-    }
-    name += 3;
-    for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
-        size_t length = *name == '-' ? strspn(name + 1, sets[i]) : 0;
-        if (length == 0) {
-            return false;
-        }
-        name += 1 + length;
-    }
-    return *name == '\0';
-}
 
 static const char *last_name(const char *path)
 {
@@ -360,7 +342,7 @@ static bool visit(const struct look *look, const char *path, struct sbx_place *b
     }
     bool go_on = result == 0 || result == -EOPNOTSUPP;
     if (go_on) {
-        go_on = !carries_limit(group.fd) && !is_name_of_leaf(last_name(path));
+        go_on = !carries_limit(group.fd) && !sbx_leaf_is_name(last_name(path));
     }
     /* Whom we have made room for may be there; a leaf may not, or it is never empty. */
     if (result == 0 && strcmp(last_name(path), SELF_NAME) != 0) {
