@@ -30,7 +30,8 @@ static void pause_a_little(void)
 
 /* --- files -------------------------------------------------------------------------- */
 
-static void join(char *buffer, const char *path, const char *name)
+void sbx_group_kit_join(char buffer[static SBX_GROUP_KIT_SIZE], const char *path,
+                        const char *name)
 {
     int length = snprintf(buffer, SBX_GROUP_KIT_SIZE, "%s/%s", path, name);
     ck_assert_int_lt(length, SBX_GROUP_KIT_SIZE);
@@ -40,7 +41,7 @@ const char *sbx_group_kit_read(const char *path, const char *file, char *buffer,
                                size_t size)
 {
     char whole[SBX_GROUP_KIT_SIZE];
-    join(whole, path, file);
+    sbx_group_kit_join(whole, path, file);
     buffer[0] = '\0';
     (void)sbx_fd_read_text_at(AT_FDCWD, whole, buffer, size);
     return buffer;
@@ -49,7 +50,7 @@ const char *sbx_group_kit_read(const char *path, const char *file, char *buffer,
 int sbx_group_kit_write(const char *path, const char *file, const char *text)
 {
     char whole[SBX_GROUP_KIT_SIZE];
-    join(whole, path, file);
+    sbx_group_kit_join(whole, path, file);
     SBX_AUTO_CLOSE int fd = open(whole, O_WRONLY | O_CLOEXEC);
     return fd < 0 ? -errno : sbx_fd_write_all(fd, text, strlen(text));
 }
@@ -179,7 +180,7 @@ static int remove_tree(const char *path, int depth)
     }
     for (size_t i = 0; i < count && depth < DEPTH_MAX; i++) {
         char below[SBX_GROUP_KIT_SIZE];
-        join(below, path, names[i]);
+        sbx_group_kit_join(below, path, names[i]);
         (void)remove_tree(below, depth + 1);
     }
     return rmdir(path) == 0 || errno == ENOENT ? 0 : -errno;
@@ -216,40 +217,61 @@ static void clean_up(const char *parent)
         }
         long pid = strtol(entry->d_name + strlen(PREFIX), NULL, 10);
         if (pid > 1 && kill((pid_t)pid, 0) < 0 && errno == ESRCH) {
-            join(path, parent, entry->d_name);
+            sbx_group_kit_join(path, parent, entry->d_name);
             (void)remove_bounded(path, 1000000);
         }
     }
 }
 
-bool sbx_group_kit_make(char path[static SBX_GROUP_KIT_SIZE])
+bool sbx_group_kit_make_in(const char *parent, char path[static SBX_GROUP_KIT_SIZE])
 {
     static int number;
-    char parent[SBX_GROUP_KIT_SIZE];
     char name[64];
+    clean_up(parent);
     (void)snprintf(name, sizeof name, PREFIX "%d-%d", (int)getpid(), ++number);
+    sbx_group_kit_join(path, parent, name);
+    return mkdir(path, 0755) == 0;
+}
+
+bool sbx_group_kit_make(char path[static SBX_GROUP_KIT_SIZE])
+{
+    char parent[SBX_GROUP_KIT_SIZE];
+    char file[SBX_GROUP_KIT_SIZE];
     if (!sbx_group_kit_own(parent)) {
         return false;
     }
     /* Up to the mount: what is above it has no such file. */
-    for (char file[SBX_GROUP_KIT_SIZE];;) {
-        join(file, parent, "cgroup.procs");
+    for (;;) {
+        sbx_group_kit_join(file, parent, "cgroup.procs");
         if (!sbx_group_kit_is_there(file)) {
             return false;
         }
-        clean_up(parent);
-        join(path, parent, name);
-        if (mkdir(path, 0755) == 0) {
+        if (sbx_group_kit_make_in(parent, path)) {
             return true;
         }
         *strrchr(parent, '/') = '\0';
     }
 }
 
+int sbx_group_kit_finish(int status)
+{
+    char parent[SBX_GROUP_KIT_SIZE];
+    const char *delegated = getenv("SBX_GUEST_CGROUP");
+    if (delegated != NULL) {
+        clean_up(delegated);
+    }
+    if (sbx_group_kit_own(parent)) {
+        for (char *slash; (slash = strrchr(parent, '/')) > parent; *slash = '\0') {
+            clean_up(parent);
+        }
+    }
+    return status;
+}
+
 void sbx_group_kit_below(const char *parent, const char *name,
                          char path[static SBX_GROUP_KIT_SIZE])
 {
-    join(path, parent, name);
+    sbx_group_kit_join(path, parent, name);
     ck_assert_msg(mkdir(path, 0755) == 0, "%s: %s", path, strerror(errno));
 }
 

@@ -4,8 +4,8 @@
  *
  * A group is named sbxtest-PID-N and lies below our own group or, where we may not make
  * one there, below the nearest ancestor that lets us. What a failed test has left is
- * taken away by the next one. Nothing else is ever touched, and no cgroup.subtree_control
- * but a test group's own is written.
+ * taken away by the next one, or at the end. Nothing else is ever touched, and no
+ * cgroup.subtree_control but a test group's own is written.
  */
 #ifndef SBX_TESTS_GROUP_KIT_H
 #define SBX_TESTS_GROUP_KIT_H
@@ -22,6 +22,13 @@ bool sbx_group_kit_own(char path[static SBX_GROUP_KIT_SIZE]);
 /* A fresh group, for sbx_group_kit_remove; false: none can be made here. */
 bool sbx_group_kit_make(char path[static SBX_GROUP_KIT_SIZE]);
 
+/* A fresh group in just that one; false and errno: it cannot be made. */
+bool sbx_group_kit_make_in(const char *parent, char path[static SBX_GROUP_KIT_SIZE]);
+
+/* For the end of a test program: takes away what failed tests have left, if anything.
+ * Returns the status that it is given. */
+int sbx_group_kit_finish(int status);
+
 /* A group in a group; fails the test when that cannot be made. */
 void sbx_group_kit_below(const char *parent, const char *name,
                          char path[static SBX_GROUP_KIT_SIZE]);
@@ -29,6 +36,10 @@ void sbx_group_kit_below(const char *parent, const char *name,
 /* Ends everybody in it, and removes it and all groups below; fails the test when that
  * does not work within 20 s. */
 void sbx_group_kit_remove(const char *path);
+
+/* "PATH/NAME", which must fit. */
+void sbx_group_kit_join(char buffer[static SBX_GROUP_KIT_SIZE], const char *path,
+                        const char *name);
 
 /* A file of a group: what is in it, "" when it cannot be read; and whether it could be
  * written, else a negative errno. */

@@ -384,5 +384,5 @@ int main(void)
     tcase_add_loop_test(none, a_group_that_is_gone_is_told, 0, 2);
     tcase_add_test(none, a_threaded_group_is_told);
     tcase_add_test(none, a_plain_directory_is_told);
-    return sbx_fixture_run(suite);
+    return sbx_group_kit_finish(sbx_fixture_run(suite));
 }
