@@ -16,6 +16,40 @@ static bool requires(const struct sbx_spec *spec, enum sbx_require what)
     return (spec->require & 1U << (unsigned)what) != 0;
 }
 
+/* The first option that makes no sense without a group; NULL: none was given. */
+static const char *needs_group(const struct sbx_spec *spec)
+{
+    if (spec->limits.swap_bytes != 0) {
+        return "swap";
+    }
+    if (spec->limits.cpu_quota_percent != 0) {
+        return "cpu-quota";
+    }
+    if (spec->cgroup_root != NULL) {
+        return "cgroup-root";
+    }
+    if (requires(spec, SBX_REQUIRE_CGROUP2)) {
+        return "require cgroup2";
+    }
+    return requires(spec, SBX_REQUIRE_KERNEL_LIMITS) ? "require kernel-limits" : NULL;
+}
+
+int sbx_armament_check_options(const struct sbx_spec *spec, struct sbx_error *err)
+{
+    const char *option = needs_group(spec);
+    if (spec->backend == SBX_BACKEND_PROC && option != NULL) {
+        return sbx_error_set(err, EINVAL, SBX_STAGE_CHECK,
+                             "option --%s: needs a cgroup, and --backend proc makes none",
+                             option);
+    }
+    if (spec->limits.swap_bytes != 0 && spec->limits.memory_bytes == 0) {
+        return sbx_error_set(
+            err, EINVAL, SBX_STAGE_CHECK,
+            "option --swap: needs --memory, beside which it allows swap");
+    }
+    return 0;
+}
+
 static const char *reason(const struct sbx_armament *armament,
                           enum sbx_controller controller)
 {

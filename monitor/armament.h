@@ -2,7 +2,8 @@
  * armament.h - whether what was demanded of the kernel is what the kernel holds.
  *
  * `auto` is content with what can be had. What was demanded by name (--swap, --cpu-quota,
- * --require, --backend cgroup2) is there, or nothing runs.
+ * --require, --backend cgroup2) is there, or nothing runs. `kernel-limits` speaks of the
+ * limits of memory and threads that were asked for: where neither was, it is content.
  */
 #ifndef SBX_MONITOR_ARMAMENT_H
 #define SBX_MONITOR_ARMAMENT_H
@@ -12,6 +13,10 @@
 
 #include <sbx/sbx.h>
 #include <stdbool.h>
+
+/* Whether what is asked for goes together, wherever it runs: 0, or -EINVAL, stage check,
+ * with a message that names both options. */
+int sbx_armament_check_options(const struct sbx_spec *spec, struct sbx_error *err);
 
 struct sbx_armament {
     bool has_leaf;

@@ -33,6 +33,7 @@ static const struct {
     {"Ending", "signal", PLACE_ENFORCE},
     {"Ending", "grace", PLACE_ENFORCE},
     {"Ending", NULL, PLACE_NEVER}, /* no leader whose end would be the run's */
+    {"Containment and sampling", "cgroup-root", PLACE_NEVER}, /* stays where it is */
     {"How the command starts", "die-with-parent", PLACE_ANY},
     {"How the command starts", NULL, PLACE_NEVER},
     {"Exit status", "breach-status", PLACE_ENFORCE},
@@ -58,6 +59,31 @@ void sbx_attach_note(struct sbx_spec *spec, const struct sbx_option *option)
     } else if (place == PLACE_ENFORCE && spec->attach.enforced == NULL) {
         spec->attach.enforced = option->name;
     }
+}
+
+static int check_containment(const struct sbx_spec *spec, struct sbx_error *err)
+{
+    static const char *const words[] = {
+        [SBX_REQUIRE_CGROUP2] = "cgroup2", [SBX_REQUIRE_KERNEL_LIMITS] = "kernel-limits"};
+    if ((spec->require & 1U << SBX_REQUIRE_COMPLETE) != 0) {
+        return sbx_error_set(err, EINVAL, SBX_STAGE_CHECK,
+                             "option --require: 'complete' cannot be had with --pid: "
+                             "members are known by having been seen");
+    }
+    for (unsigned i = SBX_REQUIRE_CGROUP2; i <= SBX_REQUIRE_KERNEL_LIMITS; i++) {
+        if ((spec->require & 1U << i) != 0) {
+            return sbx_error_set(err, EINVAL, SBX_STAGE_CHECK,
+                                 "option --require: '%s' cannot be had with --pid: the "
+                                 "tree stays in the groups where it is",
+                                 words[i]);
+        }
+    }
+    if (spec->backend == SBX_BACKEND_CGROUP2) {
+        return sbx_error_set(err, EINVAL, SBX_STAGE_CHECK,
+                             "option --backend: 'cgroup2' cannot be had with --pid: the "
+                             "tree stays in the groups where it is");
+    }
+    return 0;
 }
 
 int sbx_attach_check(const struct sbx_spec *spec, struct sbx_error *err)
@@ -86,10 +112,5 @@ int sbx_attach_check(const struct sbx_spec *spec, struct sbx_error *err)
                              "is only observed",
                              asked->enforced);
     }
-    if ((spec->require & 1U << SBX_REQUIRE_COMPLETE) != 0) {
-        return sbx_error_set(err, EINVAL, SBX_STAGE_CHECK,
-                             "option --require: 'complete' cannot be had with --pid: "
-                             "members are known by having been seen");
-    }
-    return 0;
+    return check_containment(spec, err);
 }

@@ -65,6 +65,12 @@ int sbx_option_word(const struct sbx_rule *rule, const char *value,
 int sbx_option_path(const struct sbx_rule *rule, const char *value, const char *accepted,
                     char **path, struct sbx_error *err);
 
+/* The same for a path that may be relative: then *directory_fd holds the directory where
+ * it was given, else -1. What it held before is closed. */
+int sbx_option_held_path(const struct sbx_rule *rule, const char *value,
+                         const char *accepted, char **path, int *directory_fd,
+                         struct sbx_error *err);
+
 /* The working directory as a descriptor above 2, or a negative errno: a relative path
  * keeps its meaning when the directory is changed or renamed later. */
 int sbx_option_hold_directory(void);
@@ -80,7 +86,7 @@ int sbx_set_word(struct sbx_spec *spec, const struct sbx_rule *rule, const char 
                  struct sbx_error *err);
 
 /* --- options with a way of their own: option_values.c --- */
-sbx_set_function sbx_set_grace, sbx_set_rlimit, sbx_set_signal, sbx_set_require;
+sbx_set_function sbx_set_grace, sbx_set_rlimit, sbx_set_signal;
 sbx_set_function sbx_set_report, sbx_set_keep_fd;
 
 /* --- option_start.c --- */
@@ -94,6 +100,9 @@ sbx_set_function sbx_set_report_fd;
 sbx_set_function sbx_set_log, sbx_set_timeline;
 /* --- option_streams.c --- */
 sbx_set_function sbx_set_stdin, sbx_set_stdout, sbx_set_stderr;
+
+/* --- option_group.c --- */
+sbx_set_function sbx_set_cgroup_root, sbx_set_require;
 
 /* Whether a descriptor is one that the specification itself has opened. */
 bool sbx_spec_holds(const struct sbx_spec *spec, int fd);

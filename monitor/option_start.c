@@ -168,22 +168,8 @@ int sbx_set_user(struct sbx_spec *spec, const struct sbx_rule *rule, const char 
 int sbx_set_chdir(struct sbx_spec *spec, const struct sbx_rule *rule, const char *value,
                   struct sbx_error *err)
 {
-    SBX_AUTO_CLOSE int directory = -1;
-    if (*value != '/' && *value != '\0') {
-        directory = sbx_option_hold_directory();
-        if (directory < 0) {
-            return sbx_error_set(err, -directory, SBX_STAGE_OPTIONS,
-                                 "option --%s: working directory: %s; give an absolute "
-                                 "path",
-                                 rule->name, sbx_errno_text(-directory).text);
-        }
-    }
-    int result = sbx_option_path(rule, value, "a directory", &spec->start.directory, err);
-    if (result == 0) {
-        sbx_fd_drop(&spec->start.directory_fd);
-        spec->start.directory_fd = sbx_fd_steal(&directory);
-    }
-    return result;
+    return sbx_option_held_path(rule, value, "a directory", &spec->start.directory,
+                                &spec->start.directory_fd, err);
 }
 
 int sbx_set_cpus(struct sbx_spec *spec, const struct sbx_rule *rule, const char *value,

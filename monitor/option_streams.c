@@ -5,7 +5,6 @@
  */
 #include "monitor/option_rules.h"
 
-#include "base/error.h"
 #include "base/fd.h"
 
 #include <stdlib.h>
@@ -14,22 +13,8 @@
 static int set(struct sbx_stream *stream, const struct sbx_rule *rule, const char *value,
                struct sbx_error *err)
 {
-    SBX_AUTO_CLOSE int directory = -1;
-    if (*value != '/' && *value != '\0') {
-        directory = sbx_option_hold_directory();
-        if (directory < 0) {
-            return sbx_error_set(err, -directory, SBX_STAGE_OPTIONS,
-                                 "option --%s: working directory: %s; give an absolute "
-                                 "path",
-                                 rule->name, sbx_errno_text(-directory).text);
-        }
-    }
-    int result = sbx_option_path(rule, value, rule->bounds, &stream->path, err);
-    if (result == 0) {
-        sbx_fd_drop(&stream->directory_fd);
-        stream->directory_fd = sbx_fd_steal(&directory);
-    }
-    return result;
+    return sbx_option_held_path(rule, value, rule->bounds, &stream->path,
+                                &stream->directory_fd, err);
 }
 
 int sbx_set_stdin(struct sbx_spec *spec, const struct sbx_rule *rule, const char *value,
@@ -61,5 +46,6 @@ bool sbx_spec_holds(const struct sbx_spec *spec, int fd)
 {
     return fd == spec->report_directory_fd || fd == spec->start.directory_fd ||
            fd == spec->log.directory_fd || fd == spec->streams[0].directory_fd ||
-           fd == spec->streams[1].directory_fd || fd == spec->streams[2].directory_fd;
+           fd == spec->streams[1].directory_fd || fd == spec->streams[2].directory_fd ||
+           fd == spec->cgroup_root_directory_fd;
 }

@@ -71,11 +71,12 @@ int sbx_option_hold_directory(void)
     return above < 0 ? -errno : above;
 }
 
-int sbx_set_report(struct sbx_spec *spec, const struct sbx_rule *rule, const char *value,
-                   struct sbx_error *err)
+int sbx_option_held_path(const struct sbx_rule *rule, const char *value,
+                         const char *accepted, char **path, int *directory_fd,
+                         struct sbx_error *err)
 {
     SBX_AUTO_CLOSE int directory = -1;
-    if (*value != '/' && *value != '\0' && strcmp(value, "-") != 0) {
+    if (*value != '/' && *value != '\0') {
         directory = sbx_option_hold_directory();
         if (directory < 0) {
             return sbx_error_set(err, -directory, SBX_STAGE_OPTIONS,
@@ -84,11 +85,25 @@ int sbx_set_report(struct sbx_spec *spec, const struct sbx_rule *rule, const cha
                                  rule->name, sbx_errno_text(-directory).text);
         }
     }
-    int result =
-        sbx_option_path(rule, value, "a path, or - for stderr", &spec->report_path, err);
+    int result = sbx_option_path(rule, value, accepted, path, err);
+    if (result == 0) {
+        sbx_fd_drop(directory_fd);
+        *directory_fd = sbx_fd_steal(&directory);
+    }
+    return result;
+}
+
+int sbx_set_report(struct sbx_spec *spec, const struct sbx_rule *rule, const char *value,
+                   struct sbx_error *err)
+{
+    static const char accepted[] = "a path, or - for stderr";
+    if (strcmp(value, "-") != 0) {
+        return sbx_option_held_path(rule, value, accepted, &spec->report_path,
+                                    &spec->report_directory_fd, err);
+    }
+    int result = sbx_option_path(rule, value, accepted, &spec->report_path, err);
     if (result == 0) {
         sbx_fd_drop(&spec->report_directory_fd);
-        spec->report_directory_fd = sbx_fd_steal(&directory);
     }
     return result;
 }
@@ -119,16 +134,5 @@ int sbx_set_keep_fd(struct sbx_spec *spec, const struct sbx_rule *rule, const ch
                              rule->name, fd, SBX_LENGTH(spec->keep_fds));
     }
     spec->keep_fds[spec->keep_fd_count++] = fd;
-    return 0;
-}
-
-int sbx_set_require(struct sbx_spec *spec, const struct sbx_rule *rule, const char *value,
-                    struct sbx_error *err)
-{
-    int word = sbx_option_word(rule, value, err);
-    if (word < 0) {
-        return word;
-    }
-    spec->require |= 1U << (unsigned)word;
     return 0;
 }

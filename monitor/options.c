@@ -22,9 +22,15 @@ static const char *const strays_words[] = {
 static const char *const backend_words[] = {
     [SBX_BACKEND_AUTO] = "auto",
     [SBX_BACKEND_PROC] = "proc",
+    [SBX_BACKEND_CGROUP2] = "cgroup2",
     NULL,
 };
-static const char *const require_words[] = {"complete", NULL};
+static const char *const require_words[] = {
+    [SBX_REQUIRE_COMPLETE] = "complete",
+    [SBX_REQUIRE_CGROUP2] = "cgroup2",
+    [SBX_REQUIRE_KERNEL_LIMITS] = "kernel-limits",
+    NULL,
+};
 static const char *const format_words[] = {
     [SBX_FORMAT_JSON] = "json",
     [SBX_FORMAT_KV] = "kv",
@@ -90,6 +96,14 @@ static const char *const form_words[] = {
     ROW("idle", 0, "DUR", "Limits of the tree", \
         "time without any output and without any CPU time used", \
         LIMIT(sbx_kind_duration, limits.idle_us)) \
+    ROW("swap", 0, "SIZE", "Limits of the tree", \
+        "swap that --memory allows beside it (default none where the kernel holds it); " \
+        "needs a cgroup", \
+        LIMIT(sbx_kind_size, limits.swap_bytes)) \
+    ROW("cpu-quota", 0, "PERCENT", "Limits of the tree", \
+        "share of one processor, 200 is two of them; slows down, ends nothing; needs a " \
+        "cgroup", \
+        NUMBER(sbx_kind_count, limits.cpu_quota_percent, RANGE(1, 100000, "1 to 100000"))) \
     ROW("rlimit", 0, "NAME=VALUE", "Ceilings of each process", \
         "rlimit that the kernel holds, also NAME=SOFT:HARD; names as in prlimit(1); " \
         "repeatable", \
@@ -107,15 +121,21 @@ static const char *const form_words[] = {
     ROW("strays", 0, "kill|wait|keep", "Ending", \
         "what is done about processes that outlive the command (default kill)", \
         WORD(strays, strays_words, "kill, wait, keep")) \
-    ROW("backend", 0, "auto|proc", "Containment and sampling", \
-        "how members are known (default auto)", \
-        WORD(backend, backend_words, "auto, proc")) \
-    ROW("require", 0, "complete", "Containment and sampling", \
-        "refuse to run where containment would be best effort only", \
-        .set = sbx_set_require, .words = require_words, .bounds = "complete") \
+    ROW("backend", 0, "auto|cgroup2|proc", "Containment and sampling", \
+        "how members are known: by a cgroup of their own, which auto does without where " \
+        "there is none, or by /proc alone (default auto)", \
+        WORD(backend, backend_words, "auto, cgroup2, proc")) \
+    ROW("require", 0, "complete|cgroup2|kernel-limits", "Containment and sampling", \
+        "refuse to run without: complete containment, a cgroup, memory and threads held " \
+        "by the kernel; repeatable", \
+        .set = sbx_set_require, .words = require_words, \
+        .bounds = "complete, cgroup2, kernel-limits") \
     ROW("interval", 0, "DUR", "Containment and sampling", \
         "longest time between two samples (default 250ms)", \
         NUMBER(sbx_kind_duration, interval_us, RANGE(1000, SBX_NUMBER_MAX, "at least 1ms"))) \
+    ROW("cgroup-root", 0, "PATH", "Containment and sampling", \
+        "make the cgroup of the run below this one", \
+        .set = sbx_set_cgroup_root) \
     ROW("report", 'r', "FILE", "Report and messages", \
         "write the report to FILE, - is stderr", \
         .set = sbx_set_report) \

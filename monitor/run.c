@@ -5,6 +5,7 @@
  */
 #include "monitor/run.h"
 
+#include "monitor/armament.h"
 #include "monitor/attach.h"
 #include "monitor/detach.h"
 #include "monitor/logger.h"
@@ -273,6 +274,7 @@ int sbx_run_check(const struct sbx_spec *spec, struct sbx_error *err)
                              "(unshare --fork)");
     }
     int r = sbx_attach_check(spec, err);
+    r = r < 0 ? r : sbx_armament_check_options(spec, err);
     if (r == 0 && spec->attach.pid == 0) {
         r = sbx_ceiling_check(spec->ceilings, sbx_start_uid(&spec->start), err);
         r = r < 0 ? r : sbx_start_check(&spec->start, err);

@@ -161,6 +161,7 @@ static const struct {
     {"stdin", offsetof(struct sbx_spec, streams[0].directory_fd)},
     {"stdout", offsetof(struct sbx_spec, streams[1].directory_fd)},
     {"stderr", offsetof(struct sbx_spec, streams[2].directory_fd)},
+    {"cgroup-root", offsetof(struct sbx_spec, cgroup_root_directory_fd)},
 };
 
 static int directory_of(const struct sbx_spec *spec, const struct sbx_setting *setting)

@@ -80,6 +80,10 @@ START_TEST(test_defaults)
     ck_assert_int_eq(spec->backend, SBX_BACKEND_AUTO);
     ck_assert_uint_eq(spec->require, 0);
     ck_assert_uint_eq(spec->interval_us, 250000);
+    ck_assert_uint_eq(spec->limits.swap_bytes, 0);
+    ck_assert_uint_eq(spec->limits.cpu_quota_percent, 0);
+    ck_assert_ptr_null(spec->cgroup_root);
+    ck_assert_int_eq(spec->cgroup_root_directory_fd, -1);
     ck_assert_ptr_null(spec->report_path);
     ck_assert_int_eq(spec->report_directory_fd, -1);
     ck_assert_int_eq(spec->report_fd, 0);
@@ -139,6 +143,10 @@ static const struct number_row numbers[] = {
     {"output", "1", FIELD(limits.output_bytes), 1},
     {"output-keep", "64K", FIELD(output_keep_bytes), 65536},
     {"idle", "1.5s", FIELD(limits.idle_us), 1500000},
+    {"swap", "1", FIELD(limits.swap_bytes), 1},
+    {"swap", "1.5G", FIELD(limits.swap_bytes), 1610612736},
+    {"cpu-quota", "1", FIELD(limits.cpu_quota_percent), 1},
+    {"cpu-quota", "100000", FIELD(limits.cpu_quota_percent), 100000},
     {"warn", "1", FIELD(warn_percent), 1},
     {"warn", "100", FIELD(warn_percent), 100},
     {"grace", "0", FIELD(grace_us), 0},
@@ -183,10 +191,19 @@ START_TEST(test_words_and_flags)
     struct sbx_spec *spec = new_spec();
     set(spec, "backend", "proc");
     ck_assert_int_eq(spec->backend, SBX_BACKEND_PROC);
+    set(spec, "backend", "cgroup2");
+    ck_assert_int_eq(spec->backend, SBX_BACKEND_CGROUP2);
     set(spec, "backend", "auto");
     ck_assert_int_eq(spec->backend, SBX_BACKEND_AUTO);
+    /* These add up. */
     set(spec, "require", "complete");
     ck_assert_uint_eq(spec->require, 1U << SBX_REQUIRE_COMPLETE);
+    set(spec, "require", "kernel-limits");
+    set(spec, "require", "kernel-limits");
+    ck_assert_uint_eq(spec->require,
+                      1U << SBX_REQUIRE_COMPLETE | 1U << SBX_REQUIRE_KERNEL_LIMITS);
+    set(spec, "require", "cgroup2");
+    ck_assert_uint_eq(spec->require, 7);
     ck_assert(!spec->quiet);
     set(spec, "quiet", NULL);
     ck_assert(spec->quiet);
@@ -343,8 +360,18 @@ static const struct bad_row bad[] = {
     {"strays", "maybe", -EINVAL, "'maybe' is unknown (accepted: kill, wait, keep)"},
     {"strays", "KILL", -EINVAL, "accepted: kill, wait, keep"},
     {"strays", "kil", -EINVAL, "accepted: kill, wait, keep"},
-    {"backend", "cgroup2", -EINVAL, "'cgroup2' is unknown (accepted: auto, proc)"},
-    {"require", "best-effort", -EINVAL, "(accepted: complete)"},
+    {"swap", "0", -ERANGE, "above 0"},
+    {"swap", "max", -EINVAL, "'max' is not a size"},
+    {"cpu-quota", "0", -ERANGE, "1 to 100000"},
+    {"cpu-quota", "100001", -ERANGE, "1 to 100000"},
+    {"cpu-quota", "50%", -EINVAL, "'50%' is not a number"},
+    {"cpu-quota", "0.5", -EINVAL, "'0.5' is not a number"},
+    {"backend", "cgroup", -EINVAL, "'cgroup' is unknown (accepted: auto, cgroup2, proc)"},
+    {"require", "best-effort", -EINVAL, "(accepted: complete, cgroup2, kernel-limits)"},
+    {"require", "complete,cgroup2", -EINVAL, "'complete,cgroup2' is unknown"},
+    {"require", "", -EINVAL, "'' is unknown"},
+    {"cgroup-root", "", -EINVAL, "'' is not a path (accepted: the path of a cgroup v2"},
+    {"cgroup-root", NULL, -EINVAL, "needs a value (PATH)"},
     {"interval", "0", -ERANGE, "at least 1ms"},
     {"interval", "999us", -ERANGE, "at least 1ms"},
     {"report", "", -EINVAL, "'' is not a path"},
@@ -440,6 +467,8 @@ static struct sbx_spec *filled_spec(void)
     set(spec, "report", "relative/report");
     set(spec, "rlimit", "nofile=33");
     set(spec, "chdir", "relative");
+    set(spec, "cgroup-root", "relative");
+    set(spec, "cpu-quota", "3");
     set(spec, "env", "A=1");
     set(spec, "user", "1:2");
     set(spec, "cpus", "3");
@@ -623,6 +652,27 @@ START_TEST(test_chdir)
 }
 END_TEST
 
+START_TEST(test_cgroup_root)
+{
+    struct sbx_spec *spec = new_spec();
+    char text[16];
+    ck_assert_int_eq(chdir(sbx_fixture_dir()), 0);
+    set(spec, "cgroup-root", "jobs");
+    ck_assert_int_eq(chdir("/"), 0);
+    ck_assert_str_eq(spec->cgroup_root, "jobs");
+    ck_assert_int_gt(spec->cgroup_root_directory_fd, 2);
+    ck_assert_int_eq(fcntl(spec->cgroup_root_directory_fd, F_GETFD), FD_CLOEXEC);
+    expect_directory(spec->cgroup_root_directory_fd, sbx_fixture_dir());
+    (void)snprintf(text, sizeof text, "%d", spec->cgroup_root_directory_fd);
+    ck_assert_int_eq(sbx_spec_set(spec, "keep-fd", text, NULL), -EBADF);
+    set(spec, "cgroup-root", "/jobs");
+    ck_assert_str_eq(spec->cgroup_root, "/jobs");
+    ck_assert_int_eq(spec->cgroup_root_directory_fd, -1);
+    set(spec, "cgroup-root", "a/b"); /* released by free: the fixture counts */
+    sbx_spec_free(spec);
+}
+END_TEST
+
 START_TEST(test_start)
 {
     struct sbx_spec *spec = new_spec();
@@ -781,6 +831,7 @@ int main(void)
     tcase_add_test(held, test_keep_fd);
     tcase_add_test(held, test_keep_fd_is_not_ours);
     tcase_add_test(held, test_chdir);
+    tcase_add_test(held, test_cgroup_root);
     tcase_add_test(held, test_env);
     tcase_add_test(good, test_start);
     tcase_add_test(held, test_log);

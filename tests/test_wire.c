@@ -134,7 +134,7 @@ START_TEST(a_relative_path_means_the_directory_of_its_time)
 {
     char *text = NULL;
     size_t length = 0;
-    int fds[2] = {-1, -1};
+    int fds[3] = {-1, -1, -1};
     struct stat before;
     struct stat held;
     struct stat after;
@@ -142,13 +142,18 @@ START_TEST(a_relative_path_means_the_directory_of_its_time)
     struct sbx_spec *copy = sbx_spec_new();
     ck_assert_int_eq(chdir(sbx_fixture_dir()), 0);
     ck_assert_int_eq(sbx_spec_set(spec, "report", "somewhere", NULL), 0);
+    ck_assert_int_eq(sbx_spec_set(spec, "cgroup-root", "group", NULL), 0);
     ck_assert_int_eq(chdir("/"), 0);
     ck_assert_int_eq(sbx_wire_pack(spec, &text, &length, NULL), 0);
-    ck_assert_uint_eq(sbx_wire_fds(text, length, fds, 2), 1);
+    ck_assert_uint_eq(sbx_wire_fds(text, length, fds, 3), 2);
     ck_assert_int_eq(fds[0], spec->report_directory_fd);
+    ck_assert_int_eq(fds[1], spec->cgroup_root_directory_fd);
     ck_assert_int_eq(sbx_wire_replay(text, length, copy, NULL), 0);
     ck_assert_int_eq(stat(sbx_fixture_dir(), &before), 0);
     ck_assert_int_eq(fstat(copy->report_directory_fd, &held), 0);
+    ck_assert_uint_eq(held.st_ino, before.st_ino);
+    ck_assert_str_eq(copy->cgroup_root, "group");
+    ck_assert_int_eq(fstat(copy->cgroup_root_directory_fd, &held), 0);
     ck_assert_uint_eq(held.st_ino, before.st_ino);
     ck_assert_int_eq(stat("/", &before), 0);
     ck_assert_int_eq(stat(".", &after), 0);

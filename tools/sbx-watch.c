@@ -292,6 +292,11 @@ static void print_options(const struct sbx_option *table, size_t count)
                        option->letter != 0 ? letter : "", option->name,
                        option->value != NULL ? " " : "",
                        option->value != NULL ? option->value : "");
+        /* A long one has a line of its own. */
+        if (strlen(head) >= HELP_COLUMN) {
+            (void)printf("%s\n", head);
+            head[0] = '\0';
+        }
         (void)printf("%-*s", HELP_COLUMN, head);
         print_wrapped(option->help);
     }
