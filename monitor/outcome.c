@@ -189,6 +189,9 @@ static void say_breach(struct line *line, const struct sbx_record *record)
         add(line, " %s", sbx_ceiling_kinds[breach->ceiling].name);
     }
     add_numbers(line, breach);
+    if (breach->reason == SBX_REASON_OOM) {
+        add(line, ": a process of it was killed, but for no limit of this run");
+    }
     if (breach->culprit.pid > 0) {
         add(line, " by ");
         add_name(line, breach->culprit.name);
@@ -207,7 +210,7 @@ static const char *stray_fate(const struct sbx_spec *spec,
     if (record->termination.survivors_count > 0) {
         return "found"; /* not all of them were ended: see the survivors */
     }
-    if (record->termination.proof == SBX_PROOF_NO_CHILDREN &&
+    if (record->termination.proof != SBX_PROOF_NONE &&
         record->termination.killed_count == 0 && spec->strays == SBX_STRAYS_WAIT) {
         return "waited for";
     }

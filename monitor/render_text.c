@@ -136,6 +136,9 @@ static void say_breach(struct sbx_out *out, const struct source *source)
     struct sbx_flat flat;
     const char *unit = breach_unit(source);
     put_found(out, source, "breach.reason");
+    if (is(source, "breach.reason", "\"oom\"")) {
+        sbx_out_text(out, ": a process of it was killed, but for no limit of this run");
+    }
     if (find(source, "breach.name", &flat)) {
         sbx_out_text(out, " ");
         put_value(out, &flat);

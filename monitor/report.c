@@ -61,6 +61,15 @@ static void put_name(struct sbx_json *json, const char name[static SBX_PROC_NAME
     sbx_json_bytes(json, "name", name, strnlen(name, SBX_PROC_NAME_SIZE));
 }
 
+/* The word for a value; none for one that has none. */
+static void put_word(struct sbx_json *json, const char *key, const char *const names[],
+                     size_t count, size_t value)
+{
+    if (value < count && names[value] != NULL) {
+        sbx_json_string(json, key, names[value]);
+    }
+}
+
 static void put_prose(struct sbx_json *json, const char *key, const char *text,
                       size_t size)
 {
@@ -198,16 +207,19 @@ static const struct {
     {"processes_total", offsetof(struct sbx_usage, processes_total)},
     {"threads_peak", offsetof(struct sbx_usage, threads_peak)},
     {"output_bytes", offsetof(struct sbx_usage, output_bytes)},
+    {"oom_kills", offsetof(struct sbx_usage, oom_kills)},
+    {"memory_pressure_us", offsetof(struct sbx_usage, memory_pressure_us)},
 };
 
 static void put_count_method(struct sbx_json *json, const char *key,
                              enum sbx_count_method method)
 {
-    if (method == SBX_METHOD_RUSAGE) {
-        sbx_json_string(json, key, "rusage");
-    } else if (method == SBX_METHOD_SAMPLED) {
-        sbx_json_string(json, key, "sampled");
-    }
+    static const char *const names[] = {
+        [SBX_METHOD_CGROUP] = "cgroup2",
+        [SBX_METHOD_RUSAGE] = "rusage",
+        [SBX_METHOD_SAMPLED] = "sampled",
+    };
+    put_word(json, key, names, sizeof names / sizeof names[0], (size_t)method);
 }
 
 /* How a number was measured stands beside that number, never alone. */
@@ -218,11 +230,13 @@ static void put_usage_methods(struct sbx_json *json, const struct sbx_usage *usa
         put_count_method(json, "cpu_method", usage->cpu_method);
     }
     if (usage->memory_peak_bytes != SBX_UNKNOWN) {
-        if (usage->memory_method == SBX_MEMORY_PSS) {
-            sbx_json_string(json, "memory_method", "pss");
-        } else if (usage->memory_method == SBX_MEMORY_RSS) {
-            sbx_json_string(json, "memory_method", "rss");
-        }
+        static const char *const names[] = {
+            [SBX_MEMORY_CGROUP] = "cgroup2",
+            [SBX_MEMORY_PSS] = "pss",
+            [SBX_MEMORY_RSS] = "rss",
+        };
+        put_word(json, "memory_method", names, sizeof names / sizeof names[0],
+                 (size_t)usage->memory_method);
     }
     if (usage->processes_peak != SBX_UNKNOWN || usage->processes_total != SBX_UNKNOWN) {
         put_count_method(json, "processes_method", usage->processes_method);
@@ -263,17 +277,31 @@ static void put_sampling(struct sbx_json *json, const struct sbx_record *record)
 
 static void put_containment(struct sbx_json *json, const struct sbx_record *record)
 {
-    bool remembered = record->tracking == SBX_TRACKING_REMEMBERED;
-    if (record->tracking != SBX_TRACKING_SUBREAPER && !remembered) {
+    static const char *const trackings[] = {
+        [SBX_TRACKING_SUBREAPER] = "subreaper",
+        [SBX_TRACKING_REMEMBERED] = "remembered",
+        [SBX_TRACKING_CGROUP] = "cgroup2",
+    };
+    static const char *const kills[] = {
+        [SBX_KILL_SWEEP] = "sweep",
+        [SBX_KILL_CGROUP] = "cgroup.kill",
+    };
+    size_t tracking = (size_t)record->tracking;
+    size_t left = strnlen(record->group_left, sizeof record->group_left);
+    if (tracking >= sizeof trackings / sizeof trackings[0] ||
+        trackings[tracking] == NULL) {
         return;
     }
     sbx_json_object(json, "containment");
-    sbx_json_string(json, "tracking", remembered ? "remembered" : "subreaper");
-    if (record->kill == SBX_KILL_SWEEP) {
-        sbx_json_string(json, "kill", "sweep");
-    }
+    sbx_json_string(json, "tracking", trackings[tracking]);
+    put_word(json, "kill", kills, sizeof kills / sizeof kills[0], (size_t)record->kill);
     /* Every descendant comes back to a subreaper, whatever it does. */
-    sbx_json_string(json, "guarantee", remembered ? "best-effort" : "complete");
+    sbx_json_string(json, "guarantee",
+                    record->tracking == SBX_TRACKING_REMEMBERED ? "best-effort"
+                                                                : "complete");
+    if (left > 0) {
+        sbx_json_bytes(json, "group_left", record->group_left, left);
+    }
     sbx_json_close(json);
 }
 
@@ -314,6 +342,14 @@ static void put_survivors(struct sbx_json *json,
     sbx_json_number(json, "survivors_count", termination->survivors_count);
 }
 
+static const char *proof_name(enum sbx_proof proof)
+{
+    if (proof == SBX_PROOF_GROUP_EMPTY) {
+        return "group-empty";
+    }
+    return proof == SBX_PROOF_NO_CHILDREN ? "no-children" : "none";
+}
+
 static void put_termination(struct sbx_json *json, const struct sbx_record *record)
 {
     const struct sbx_termination *termination = &record->termination;
@@ -328,8 +364,7 @@ static void put_termination(struct sbx_json *json, const struct sbx_record *reco
     put_strays(json, termination);
     put_survivors(json, termination);
     put_known(json, "duration_us", termination->duration_us);
-    sbx_json_string(json, "proof",
-                    termination->proof == SBX_PROOF_NO_CHILDREN ? "no-children" : "none");
+    sbx_json_string(json, "proof", proof_name(termination->proof));
     sbx_json_close(json);
 }
 
@@ -350,7 +385,26 @@ static void put_limits(struct sbx_json *json, const struct sbx_limits *limits)
     put_asked(json, "threads", limits->threads_count);
     put_asked(json, "output_bytes", limits->output_bytes);
     put_asked(json, "idle_us", limits->idle_us);
+    put_asked(json, "swap_bytes", limits->swap_bytes);
+    put_asked(json, "cpu_quota_percent", limits->cpu_quota_percent);
     sbx_json_close(json);
+}
+
+/* Under the names of `limits`, so that the two can be compared. */
+static void put_armed(struct sbx_json *json, const struct sbx_armed *armed)
+{
+    struct sbx_json before = *json;
+    sbx_json_object(json, "armed");
+    size_t empty = json->used;
+    put_known(json, "memory_bytes", armed->memory_bytes);
+    put_known(json, "swap_bytes", armed->swap_bytes);
+    put_known(json, "threads", armed->threads_count);
+    put_known(json, "cpu_quota_percent", armed->cpu_quota_percent);
+    if (json->used == empty && !json->overflow) {
+        *json = before;
+    } else {
+        sbx_json_close(json);
+    }
 }
 
 /* Unlimited has no number, so that side of the ceiling is absent. */
@@ -413,6 +467,7 @@ ssize_t sbx_report_format(const struct sbx_spec *spec, const struct sbx_record *
     put_containment(&json, record);
     put_termination(&json, record);
     put_limits(&json, &spec->limits);
+    put_armed(&json, &record->armed);
     put_ceilings(&json, spec->ceilings);
     put_warnings(&json, record);
     put_error(&json, &record->error);

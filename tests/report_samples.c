@@ -71,6 +71,8 @@ static void fill_full(struct sbx_spec *spec, struct sbx_record *record)
         .processes_method = SBX_METHOD_SAMPLED,
         .threads_peak = 7,
         .output_bytes = 1000,
+        .oom_kills = SBX_UNKNOWN,
+        .memory_pressure_us = SBX_UNKNOWN,
     };
     record->output_truncated = SBX_TRUNCATED_NO;
     record->sampling = (struct sbx_sampling){9, 250000, 250100, 420};
@@ -301,6 +303,57 @@ static void fill_kept(struct sbx_spec *spec, struct sbx_record *record)
     record->termination.duration_us = SBX_UNKNOWN;
 }
 
+/* Everything from a group with all controllers. */
+static void fill_group(struct sbx_record *record)
+{
+    record->tracking = SBX_TRACKING_CGROUP;
+    record->kill = SBX_KILL_CGROUP;
+    record->termination.proof = SBX_PROOF_GROUP_EMPTY;
+    record->usage.cpu_us = 900;
+    record->usage.cpu_complete = true;
+    record->usage.cpu_method = SBX_METHOD_CGROUP;
+    record->usage.memory_peak_bytes = 67108864;
+    record->usage.memory_method = SBX_MEMORY_CGROUP;
+    record->usage.processes_peak = 2;
+    record->usage.processes_method = SBX_METHOD_CGROUP;
+    record->usage.oom_kills = 0;
+    record->usage.memory_pressure_us = 1500;
+}
+
+static void fill_held(struct sbx_spec *spec, struct sbx_record *record)
+{
+    fill_breach(record, SBX_REASON_MEMORY, 67108864, 67108864);
+    fill_group(record);
+    record->usage.oom_kills = 3;
+    spec->limits.memory_bytes = 67108865;
+    spec->limits.threads_count = 20;
+    spec->limits.cpu_quota_percent = 150;
+    record->armed = (struct sbx_armed){67108864, 0, 20, 150};
+    record->signal = SIGKILL;
+}
+
+static void fill_oom(struct sbx_spec *spec, struct sbx_record *record)
+{
+    fill_breach(record, SBX_REASON_OOM, SBX_UNKNOWN, SBX_UNKNOWN);
+    fill_group(record);
+    record->usage.oom_kills = 1;
+    spec->limits.memory_bytes = 209715200;
+    spec->limits.swap_bytes = 1048576;
+    record->armed.memory_bytes = 209715200;
+    record->armed.swap_bytes = 1048576;
+    record->signal = SIGKILL;
+}
+
+/* A bare group, where strays were kept. */
+static void fill_group_kept(struct sbx_spec *spec, struct sbx_record *record)
+{
+    fill_kept(spec, record);
+    record->tracking = SBX_TRACKING_CGROUP;
+    record->kill = SBX_KILL_NONE;
+    (void)snprintf(record->group_left, sizeof record->group_left,
+                   "/sys/fs/cgroup/a\nb/sbx-1");
+}
+
 static char ugly_quotes[] = "say \"hi\" \\ \t\x7f";
 static char ugly_bytes[] = "\xff\xc3(\xed\xa0\x80 \xc2\x85 ok \xe2\x82\xac";
 static char ugly_empty[] = "";
@@ -349,6 +402,12 @@ static void fill_largest(struct sbx_spec *spec, struct sbx_record *record)
     for (size_t i = 0; i < SBX_CEILING_COUNT; i++) {
         spec->ceilings[i] = (struct sbx_ceiling){true, INT64_MAX, INT64_MAX};
     }
+    fill_group(record);
+    memset(record->group_left, 1, sizeof record->group_left - 1);
+    record->armed = (struct sbx_armed){INT64_MAX, INT64_MAX, INT64_MAX, 100000};
+    spec->limits.swap_bytes = INT64_MAX;
+    spec->limits.cpu_quota_percent = 100000;
+    record->termination.proof = SBX_PROOF_NONE;
     set_error(record, EIO, SBX_STAGE_MONITOR, "");
     memset(record->error.message, 1, sizeof record->error.message - 1);
 }
@@ -371,6 +430,7 @@ static void fill_torn(struct sbx_spec *spec, struct sbx_record *record)
         memset(survivor->name, 'n', sizeof survivor->name);
         memset(survivor->why, 'w', sizeof survivor->why);
     }
+    memset(record->group_left, 'g', sizeof record->group_left);
     record->warnings_count = 1000;
     memset(record->warnings, 'w', sizeof record->warnings);
     record->error.code = EIO;
@@ -402,6 +462,9 @@ const struct sample samples[] = {
     {"lost-early", fill_lost_early},
     {"observed", fill_observed},
     {"enforced", fill_enforced},
+    {"held", fill_held},
+    {"oom", fill_oom},
+    {"group-kept", fill_group_kept},
     {"survivor", fill_survivor},
     {"hidden", fill_hidden},
     {"kept", fill_kept},

@@ -43,6 +43,17 @@ static json_t *format_sample(const char *name, struct sbx_spec *spec,
     "'leader_pid':4711,'started_at':'2026-09-21T14:13:20.123456Z',"                      \
     "'finished_at':'2026-09-21T14:13:22.000007Z',"                                       \
     "'containment':{'tracking':'subreaper','kill':'sweep','guarantee':'complete'},"
+#define GROUPED(kill, left)                                                              \
+    "'schema':'sbx.report/1','run_id':'run-0001','command':['sleep','60'],"              \
+    "'leader_pid':4711,'started_at':'2026-09-21T14:13:20.123456Z',"                      \
+    "'finished_at':'2026-09-21T14:13:22.000007Z',"                                       \
+    "'containment':{'tracking':'cgroup2'," kill "'guarantee':'complete'" left            \
+    "}," SAMPLED
+#define GROUP_USAGE(kills)                                                               \
+    "'usage':{'wall_us':1876000,'cpu_us':900,'cpu_complete':true,'cpu_method':'cgroup2'" \
+    ","                                                                                  \
+    "'memory_peak_bytes':67108864,'memory_method':'cgroup2','processes_peak':2,"         \
+    "'processes_method':'cgroup2','memory_pressure_us':1500," kills "},"
 #define SAMPLED "'sampling':{'samples':1,'interval_us':250000},"
 #define WALL "'usage':{'wall_us':1876000},"
 #define QUIET "'warnings':[],'warnings_count':0"
@@ -149,6 +160,36 @@ static const struct {
      "'termination':{'escalated':false,'killed_count':0,'strays':[],'strays_count':0,"
      "'survivors':[],'survivors_count':0,'proof':'none'},"
      "'limits':{},'ceilings':{}," QUIET "}"},
+    {"held",
+     "{" GROUPED("'kill':'cgroup.kill',", "") GROUP_USAGE(
+         "'oom_kills':3") "'termination':{'escalated':false,'killed_count':0,'strays':[],"
+                          "'strays_count':0,'survivors':[],'survivors_count':0,'duration_"
+                          "us':150,"
+                          "'proof':'group-empty'},"
+                          "'outcome':'breach','signal':'SIGKILL','core_dumped':false,"
+                          "'breach':{'reason':'memory','limit':67108864,'observed':"
+                          "67108864,"
+                          "'unit':'bytes','at_us':2001000},"
+                          "'limits':{'memory_bytes':67108865,'threads':20,'cpu_quota_"
+                          "percent':150},"
+                          "'armed':{'memory_bytes':67108864,'swap_bytes':0,'threads':20,"
+                          "'cpu_quota_percent':150},'ceilings':{}," QUIET "}"},
+    {"oom",
+     "{" GROUPED("'kill':'cgroup.kill',", "") GROUP_USAGE(
+         "'oom_kills':1") "'termination':{'escalated':false,'killed_count':0,'strays':[],"
+                          "'strays_count':0,'survivors':[],'survivors_count':0,'duration_"
+                          "us':150,"
+                          "'proof':'group-empty'},"
+                          "'outcome':'breach','signal':'SIGKILL','core_dumped':false,"
+                          "'breach':{'reason':'oom','at_us':2001000},"
+                          "'limits':{'memory_bytes':209715200,'swap_bytes':1048576},"
+                          "'armed':{'memory_bytes':209715200,'swap_bytes':1048576},"
+                          "'ceilings':{}," QUIET "}"},
+    {"group-kept", "{" GROUPED("", ",'group_left':'/sys/fs/cgroup/a\\\\x0Ab/sbx-1'") WALL
+     "'termination':{'escalated':false,'killed_count':0,"
+     "'strays':[{'pid':5000,'name':'daemon'}],'strays_count':1,'survivors':[],"
+     "'survivors_count':0,'proof':'none'},"
+     "'outcome':'exited','exit_code':0,'limits':{},'ceilings':{}," QUIET "}"},
     {"survivor", "{" STARTED SAMPLED WALL
                  "'termination':{'escalated':false,'killed_count':0,'strays':[],"
                  "'strays_count':0,'survivors':[{'pid':123,'name':'su',"
