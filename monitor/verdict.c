@@ -3,7 +3,10 @@
  *
  * What is ambiguous: an OOM kill by an ancestor's limit cannot be told from one by a
  * limit of a group below, once that was hit as well. Then the command's own affair is
- * assumed.
+ * assumed. And before 6.12 the kernel counts a refused fork where somebody wanted to
+ * fork, not where the limit is: it may have been an ancestor's limit. As long as the peak
+ * of tasks (from 6.1 on) has stayed below our limit, it was not ours; without a peak it
+ * is taken for ours.
  */
 #include "monitor/verdict.h"
 
@@ -39,19 +42,29 @@ static bool is_over_memory(const struct sbx_evidence *evidence,
     return true;
 }
 
-/* Where the kernel counts refusals by the limit that refused (from 6.12 on), that count
- * is enough; before, it counts where somebody wanted to fork. */
+/* Forks that the leaf's own limit refused. Where the kernel counts refusals by the limit
+ * that refused (from 6.12 on), that count is enough; before, it counts where somebody
+ * wanted to fork, and a limit that was never reached has refused nothing. */
+static uint64_t refused_forks(const struct sbx_evidence *evidence)
+{
+    const struct sbx_figures *before = &evidence->before;
+    const struct sbx_figures *now = &evidence->now;
+    if (now->forks_refused_local != SBX_UNKNOWN) {
+        return grown(before->forks_refused_local, now->forks_refused_local);
+    }
+    if (now->tasks_peak != SBX_UNKNOWN &&
+        now->tasks_peak < evidence->armed.threads_count) {
+        return 0;
+    }
+    return grown(before->forks_refused, now->forks_refused) +
+           known(evidence->refused_below);
+}
+
 static bool is_over_threads(const struct sbx_evidence *evidence,
                             struct sbx_verdict *verdict)
 {
     uint64_t limit = evidence->armed.threads_count;
-    const struct sbx_figures *before = &evidence->before;
-    const struct sbx_figures *now = &evidence->now;
-    uint64_t refused = now->forks_refused_local != SBX_UNKNOWN
-                           ? grown(before->forks_refused_local, now->forks_refused_local)
-                           : grown(before->forks_refused, now->forks_refused) +
-                                 known(evidence->refused_below);
-    if (limit == SBX_UNKNOWN || refused == 0) {
+    if (limit == SBX_UNKNOWN || refused_forks(evidence) == 0) {
         return false;
     }
     /* It had as many as it may, and wanted one more. */
