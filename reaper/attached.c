@@ -42,6 +42,7 @@ enum way {
     WAY_REMEMBERED = 0, /* a member had it */
     WAY_LISTED,         /* a member's list of children */
     WAY_GROUP,          /* session or group */
+    WAY_NAMED,          /* the source that is followed */
 };
 
 struct sbx_attached {
@@ -58,6 +59,8 @@ struct sbx_attached {
     struct sbx_pidref adopters[ADOPTERS_MAX]; /* ancestors of the root */
     size_t adopter_count;
 
+    sbx_tree_source *source; /* NULL: members are known by descent */
+    void *source_context;
     struct sbx_scan *scan; /* NULL: there is none */
     bool scan_due;
     bool scan_always;
@@ -189,6 +192,17 @@ int sbx_tree_remember(struct sbx_tree *tree, const struct sbx_pidref *ref)
     return r == -ENOENT ? -ESRCH : r;
 }
 
+void sbx_tree_follow(struct sbx_tree *tree, sbx_tree_source *source, void *context)
+{
+    tree->attached->source = source;
+    tree->attached->source_context = context;
+}
+
+bool sbx_attached_follows(const struct sbx_tree *tree)
+{
+    return tree->attached != NULL && tree->attached->source != NULL;
+}
+
 int sbx_tree_exclude(struct sbx_tree *tree, const struct sbx_pidref *ref)
 {
     struct sbx_attached *attached = tree->attached;
@@ -291,7 +305,8 @@ bool sbx_attached_takes(const struct sbx_tree *tree, const struct sbx_proc_stat 
         return stat->pid == attached->expected.pid &&
                stat->start_ticks == attached->expected.start_ticks;
     }
-    if (sbx_members_find(&tree->members, stat->ppid) != SBX_NO_SLOT) {
+    if (attached->way == WAY_NAMED ||
+        sbx_members_find(&tree->members, stat->ppid) != SBX_NO_SLOT) {
         return true;
     }
     if (attached->way == WAY_GROUP) {
@@ -467,6 +482,10 @@ int sbx_attached_start(struct sbx_tree *tree)
     attached->before_ticks = attached->walk_ticks;
     attached->walk_us = sbx_clock_us();
     attached->walk_ticks = now_ticks();
+    if (attached->source != NULL) {
+        attached->way = WAY_NAMED;
+        return attached->source(sbx_tree_admit, tree, attached->source_context);
+    }
     attached->way = WAY_REMEMBERED;
     if (tree->scan != NULL) {
         int r = sbx_tree_scan_host(tree, NULL);

@@ -44,6 +44,13 @@ void sbx_tree_scan_always(struct sbx_tree *tree);
  * gone, or another negative errno. */
 int sbx_tree_remember(struct sbx_tree *tree, const struct sbx_pidref *ref);
 
+/* Members are those whom `source` names, in each walk anew, and nobody else: no
+ * descendants, no orphans. Who is not named any more has left. The source calls visit for
+ * each pid; it returns what visit returned, if that was not 0, or 0, or a negative errno,
+ * with which the walk fails. */
+typedef int sbx_tree_source(sbx_proc_visit *visit, void *visit_context, void *context);
+void sbx_tree_follow(struct sbx_tree *tree, sbx_tree_source *source, void *context);
+
 /* Processes that are never members, whoever they descend from: this one; and the children
  * of that process. 0 or -ENOSPC. */
 int sbx_tree_exclude(struct sbx_tree *tree, const struct sbx_pidref *ref);

@@ -335,7 +335,7 @@ static int expand(struct sbx_tree *tree, uint32_t slot)
 {
     const struct sbx_member *member = &tree->members.slots[slot];
     pid_t pid = member->stat.pid;
-    if (sbx_member_ended(member)) {
+    if (sbx_member_ended(member) || sbx_attached_follows(tree)) {
         return 0; /* its children have another parent already */
     }
     if (tree->scan != NULL) {
@@ -380,7 +380,7 @@ static int look_for_missing(struct sbx_tree *tree, uint32_t *next)
             tree->members.slots[slot].seen_generation == tree->generation) {
             continue;
         }
-        int r = refresh(tree, slot);
+        int r = sbx_attached_follows(tree) ? -ESRCH : refresh(tree, slot);
         if (r == -ESRCH) {
             vanish(tree, slot);
             continue;

@@ -68,6 +68,9 @@ void sbx_attached_free(struct sbx_attached *attached);
 /* Whether a process that is no member yet, and was just read, is one. */
 bool sbx_attached_takes(const struct sbx_tree *tree, const struct sbx_proc_stat *stat);
 
+/* Whether a source names the members: nobody is looked for. */
+bool sbx_attached_follows(const struct sbx_tree *tree);
+
 /* The beginning of a walk: members without a parent among the members. */
 int sbx_attached_start(struct sbx_tree *tree);
 
