@@ -188,19 +188,38 @@ void sbx_scene_expect_refused(const struct sbx_trial *trial, const char *stage,
     sbx_trial_expect_empty(trial);
 }
 
-void sbx_scene_wait_childless(double seconds)
+/* The first of our children that is called so, with its name; false: there is none. */
+static bool find_child(const char *prefix, char name[static 64])
+{
+    char path[64];
+    char list[4096] = "";
+    char *rest = NULL;
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    (void)sbx_fd_read_text_at(AT_FDCWD, path, list, sizeof list);
+    for (char *word = strtok_r(list, " ", &rest); word != NULL;
+         word = strtok_r(NULL, " ", &rest)) {
+        (void)snprintf(path, sizeof path, "/proc/%.16s/comm", word);
+        if (sbx_fd_read_text_at(AT_FDCWD, path, name, 64) > 0 &&
+            strncmp(name, prefix, strlen(prefix)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void sbx_scene_wait_gone(const char *prefix, double seconds)
 {
     uint64_t end_us = sbx_clock_us() + (uint64_t)(seconds * 1e6);
     const struct timespec rest = {.tv_nsec = 2000000};
+    char name[64] = "";
     for (;;) {
-        pid_t pid = waitpid(-1, NULL, WNOHANG);
-        if (pid < 0) {
+        while (waitpid(-1, NULL, WNOHANG) > 0) {
+        }
+        if (!find_child(prefix, name)) {
             return;
         }
-        if (pid == 0) {
-            ck_assert_msg(sbx_clock_us() < end_us, "a child lives on after %.0f s",
-                          seconds);
-            (void)nanosleep(&rest, NULL);
-        }
+        ck_assert_msg(sbx_clock_us() < end_us, "a child lives on after %.0f s: %s",
+                      seconds, name);
+        (void)nanosleep(&rest, NULL);
     }
 }

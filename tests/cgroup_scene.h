@@ -49,6 +49,11 @@ void sbx_scene_enter(const struct sbx_trial *trial);
     "while IFS=: read -r a b c; do [ \"$a\" = 0 ] && g=$P/${c##*/}; done "               \
     "</proc/self/cgroup; "
 
+/* In a shell script: starts a sleep that stays, and waits until it is one: before exec
+ * its name is the shell's. $! is its pid. */
+#define SBX_SCENE_STRAY                                                                  \
+    "sleep 60 & while read -r n </proc/$!/comm && [ \"$n\" != sleep ]; do :; done; "
+
 /* The path of the cgroup2 line in a copy of /proc/PID/cgroup, "/a/b". */
 const char *sbx_scene_group_of(const char *text, char group[static SBX_GROUP_KIT_SIZE]);
 
@@ -67,7 +72,8 @@ void sbx_scene_expect_contained(const struct sbx_trial *trial, const char *kill)
 void sbx_scene_expect_refused(const struct sbx_trial *trial, const char *stage,
                               const char *const words[]);
 
-/* Waits until all our children are gone, without killing any; reaps them. */
-void sbx_scene_wait_childless(double seconds);
+/* Waits until our children whose names begin with the prefix ("": all) are gone, without
+ * killing any; reaps. */
+void sbx_scene_wait_gone(const char *prefix, double seconds);
 
 #endif

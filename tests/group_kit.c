@@ -30,18 +30,27 @@ static void pause_a_little(void)
 
 /* --- files -------------------------------------------------------------------------- */
 
+/* Without any of Check's assertions, which are only for inside a test. What does not fit
+ * is cut, and names nothing. */
+static void join(char *buffer, const char *path, const char *name)
+{
+    if (snprintf(buffer, SBX_GROUP_KIT_SIZE, "%s/%s", path, name) >= SBX_GROUP_KIT_SIZE) {
+        buffer[0] = '\0';
+    }
+}
+
 void sbx_group_kit_join(char buffer[static SBX_GROUP_KIT_SIZE], const char *path,
                         const char *name)
 {
-    int length = snprintf(buffer, SBX_GROUP_KIT_SIZE, "%s/%s", path, name);
-    ck_assert_int_lt(length, SBX_GROUP_KIT_SIZE);
+    join(buffer, path, name);
+    ck_assert_msg(buffer[0] != '\0', "%s/%s: too long", path, name);
 }
 
 const char *sbx_group_kit_read(const char *path, const char *file, char *buffer,
                                size_t size)
 {
     char whole[SBX_GROUP_KIT_SIZE];
-    sbx_group_kit_join(whole, path, file);
+    join(whole, path, file);
     buffer[0] = '\0';
     (void)sbx_fd_read_text_at(AT_FDCWD, whole, buffer, size);
     return buffer;
@@ -50,7 +59,7 @@ const char *sbx_group_kit_read(const char *path, const char *file, char *buffer,
 int sbx_group_kit_write(const char *path, const char *file, const char *text)
 {
     char whole[SBX_GROUP_KIT_SIZE];
-    sbx_group_kit_join(whole, path, file);
+    join(whole, path, file);
     SBX_AUTO_CLOSE int fd = open(whole, O_WRONLY | O_CLOEXEC);
     return fd < 0 ? -errno : sbx_fd_write_all(fd, text, strlen(text));
 }
@@ -180,7 +189,7 @@ static int remove_tree(const char *path, int depth)
     }
     for (size_t i = 0; i < count && depth < DEPTH_MAX; i++) {
         char below[SBX_GROUP_KIT_SIZE];
-        sbx_group_kit_join(below, path, names[i]);
+        join(below, path, names[i]);
         (void)remove_tree(below, depth + 1);
     }
     return rmdir(path) == 0 || errno == ENOENT ? 0 : -errno;
@@ -217,7 +226,7 @@ static void clean_up(const char *parent)
         }
         long pid = strtol(entry->d_name + strlen(PREFIX), NULL, 10);
         if (pid > 1 && kill((pid_t)pid, 0) < 0 && errno == ESRCH) {
-            sbx_group_kit_join(path, parent, entry->d_name);
+            join(path, parent, entry->d_name);
             (void)remove_bounded(path, 1000000);
         }
     }
@@ -229,7 +238,7 @@ bool sbx_group_kit_make_in(const char *parent, char path[static SBX_GROUP_KIT_SI
     char name[64];
     clean_up(parent);
     (void)snprintf(name, sizeof name, PREFIX "%d-%d", (int)getpid(), ++number);
-    sbx_group_kit_join(path, parent, name);
+    join(path, parent, name);
     return mkdir(path, 0755) == 0;
 }
 
@@ -242,7 +251,7 @@ bool sbx_group_kit_make(char path[static SBX_GROUP_KIT_SIZE])
     }
     /* Up to the mount: what is above it has no such file. */
     for (;;) {
-        sbx_group_kit_join(file, parent, "cgroup.procs");
+        join(file, parent, "cgroup.procs");
         if (!sbx_group_kit_is_there(file)) {
             return false;
         }
@@ -271,7 +280,7 @@ int sbx_group_kit_finish(int status)
 void sbx_group_kit_below(const char *parent, const char *name,
                          char path[static SBX_GROUP_KIT_SIZE])
 {
-    sbx_group_kit_join(path, parent, name);
+    join(path, parent, name);
     ck_assert_msg(mkdir(path, 0755) == 0, "%s: %s", path, strerror(errno));
 }
 

@@ -510,11 +510,12 @@ START_TEST(the_next_start_switches_off)
     (void)kill(trial.pid, SIGKILL);
     sbx_trial_wait(&trial);
     sbx_trial_done(&trial);
+    sbx_scene_wait_gone("sbx-", 30);
     ck_assert(sbx_group_kit_has(sbx_scene_place, "cgroup.subtree_control", "memory"));
     run(&trial, nothing, "");
     sbx_trial_expect(&trial, 0, "exited", NULL);
     sbx_trial_done(&trial);
-    sbx_scene_wait_childless(30); /* the sleep was ended by that start */
+    sbx_scene_wait_gone("", 30); /* the sleep was ended by that start */
     sbx_scene_end();
 }
 END_TEST
