@@ -53,13 +53,16 @@ static int make(struct sbx_group *group, const struct sbx_group_wish *wish,
 {
     struct sbx_place *place = &group->place;
     unsigned needed = needed_for(&wish->limits);
-    int others = sbx_leaf_sweep_stale(place->fd, &wish->owner, STALE_BOUND_US);
-    SBX_AUTO_CLOSE int lock = sbx_scope_lock(place->fd, LOCK_BOUND_US);
-    if (lock >= 0 && others == 0 && sbx_scope_is_changed(place->fd)) {
-        (void)sbx_scope_restore(place->fd); /* of runs that were killed */
+    (void)sbx_leaf_sweep_stale(place->fd, &wish->owner, STALE_BOUND_US);
+    /* Anybody who may open the directory can hold the lock: not needed, not asked for. */
+    unsigned missing = needed & (place->on | place->offered) & ~sbx_scope_on(place->fd);
+    if (missing == 0 && !sbx_scope_is_changed(place->fd)) {
+        return sbx_leaf_make(place, &wish->owner, &group->leaf, err);
     }
+    SBX_AUTO_CLOSE int lock = sbx_scope_lock(place->fd, LOCK_BOUND_US);
     if (lock >= 0) {
-        (void)sbx_scope_switch_on(place, needed, wish->ours, wish->ours_count);
+        (void)sbx_scope_restore(place->fd); /* what runs that were killed have left */
+        sbx_scope_switch_on(place, needed, wish->ours, wish->ours_count);
     }
     int r = sbx_leaf_make(place, &wish->owner, &group->leaf, err);
     if (r < 0 || lock >= 0) {
@@ -81,6 +84,13 @@ static int make(struct sbx_group *group, const struct sbx_group_wish *wish,
 static struct sbx_leaf_limits possible(struct sbx_group *group,
                                        const struct sbx_leaf_limits *wanted)
 {
+    unsigned missing = needed_for(wanted) & ~group->leaf.controllers;
+    for (unsigned i = 0; i < SBX_CONTROLLER_COUNT; i++) {
+        if ((missing & SBX_CONTROLLER_BIT(i)) != 0) {
+            forbid(group, (enum sbx_controller)i,
+                   "not in the group's cgroup.controllers");
+        }
+    }
     struct sbx_leaf_limits limits = *wanted;
     struct sysinfo host;
     bool swaps = sysinfo(&host) < 0 || host.totalswap > 0;
@@ -133,11 +143,14 @@ int sbx_group_open(int proc_fd, const struct sbx_group_wish *wish,
     struct sbx_error refused = {0};
     r = make(group, wish, &refused);
     if (r < 0) {
-        /* There is none: with whatever comes of that. What was changed for it goes. */
+        /* There is none, with whatever comes of that. What was changed for it goes. */
         (void)snprintf(group->why_none, sizeof group->why_none, "%.*s", SBX_WHY_SIZE - 1,
                        refused.message);
         (void)sbx_group_close(group, false);
-        return 0;
+        return wish->root == NULL
+                   ? 0
+                   : sbx_error_set(err, -r, SBX_STAGE_ARM, "--cgroup-root %.120s: %s",
+                                   wish->root, group->why_none);
     }
     note_path(group);
     struct sbx_leaf_limits limits = possible(group, &wish->limits);
@@ -154,7 +167,10 @@ static int put_back(int place_fd)
         return 0;
     }
     SBX_AUTO_CLOSE int lock = sbx_scope_lock(place_fd, LOCK_BOUND_US);
-    return lock < 0 ? lock : sbx_scope_restore(place_fd);
+    if (lock < 0) {
+        return sbx_scope_has_leaves(place_fd) == 1 ? 0 : lock; /* another is the last */
+    }
+    return sbx_scope_restore(place_fd);
 }
 
 int sbx_group_close(struct sbx_group *group, bool kept)

@@ -27,6 +27,9 @@
 #define NAME_TRIES 1000
 #define CPU_PERIOD_US UINT64_C(100000)
 #define LOOK_NS 200000L
+#define SCOPE_DIGITS 16
+/* The kernel refuses more for pids.max, and has no more pids (PID_MAX_LIMIT). */
+#define PIDS_MAX UINT64_C(4194304)
 
 /* --- names --- */
 
@@ -62,23 +65,29 @@ int sbx_leaf_scope(uint64_t *ret_scope)
     return 0;
 }
 
-static bool parse_number(const char **text, int base, uint64_t *ret_number)
+/* "-" and a number in its one spelling: no sign, no leading zero. */
+static bool parse_number(const char **text, uint64_t *ret_number)
 {
     char *end = NULL;
-    if (!((**text >= '0' && **text <= '9') ||
-          (base == 16 && **text >= 'a' && **text <= 'f'))) {
+    const char *digits = *text + 1;
+    if (**text != '-' || *digits < '0' || *digits > '9' ||
+        (*digits == '0' && digits[1] >= '0' && digits[1] <= '9')) {
         return false;
     }
     errno = 0;
-    unsigned long long number = strtoull(*text, &end, base);
+    *ret_number = strtoull(digits, &end, 10);
     *text = end;
-    *ret_number = number;
     return errno == 0;
 }
 
-static bool skip_dash(const char **text)
+static bool parse_scope(const char **text, uint64_t *ret_scope)
 {
-    return *(*text)++ == '-';
+    if (strspn(*text, "0123456789abcdef") != SCOPE_DIGITS) {
+        return false;
+    }
+    *ret_scope = strtoull(*text, NULL, 16);
+    *text += SCOPE_DIGITS;
+    return true;
 }
 
 bool sbx_leaf_parse_name(const char *name, struct sbx_leaf_name *ret_name)
@@ -90,11 +99,9 @@ bool sbx_leaf_parse_name(const char *name, struct sbx_leaf_name *ret_name)
         return false;
     }
     name += 4;
-    if (!parse_number(&name, 16, &parsed.scope) || !skip_dash(&name) ||
-        !parse_number(&name, 10, &pid) || !skip_dash(&name) ||
-        !parse_number(&name, 10, &parsed.start_ticks) || !skip_dash(&name) ||
-        !parse_number(&name, 10, &number) || *name != '\0' || pid == 0 ||
-        pid > INT32_MAX) {
+    if (!parse_scope(&name, &parsed.scope) || !parse_number(&name, &pid) ||
+        !parse_number(&name, &parsed.start_ticks) || !parse_number(&name, &number) ||
+        *name != '\0' || pid == 0 || pid > INT32_MAX) {
         return false;
     }
     parsed.pid = (pid_t)pid;
@@ -175,16 +182,18 @@ static int write_file(int leaf_fd, const char *file, const char *text)
     return fd < 0 ? -errno : sbx_fd_write_all(fd, text, strlen(text));
 }
 
+#define BACK_SIZE 64
+
 /* Writes it and reads it back. 0 or a negative errno, stage arm. */
 static int set_text(const struct sbx_leaf *leaf, const char *file, const char *text,
-                    char *back, size_t size, struct sbx_error *err)
+                    char back[static BACK_SIZE], struct sbx_error *err)
 {
     int r = write_file(leaf->fd, file, text);
     if (r < 0) {
         return sbx_error_set(err, -r, SBX_STAGE_ARM, "write %s to %s of the group %s: %s",
                              text, file, leaf->name, sbx_errno_text(-r).text);
     }
-    ssize_t length = sbx_fd_read_text_at(leaf->fd, file, back, size);
+    ssize_t length = sbx_fd_read_text_at(leaf->fd, file, back, BACK_SIZE);
     if (length < 0) {
         return sbx_error_set(err, (int)-length, SBX_STAGE_ARM,
                              "read %s of the group %s back: %s", file, leaf->name,
@@ -204,25 +213,30 @@ static int unlike(const struct sbx_leaf *leaf, const char *file, const char *tex
                          leaf->name, text, shown);
 }
 
-/* `unit`: the kernel may round down to a multiple of it. What is too large for it to tell
- * from no limit reads back as max, and holds nobody. */
-static int set_number(const struct sbx_leaf *leaf, const char *file, uint64_t number,
-                      uint64_t unit, uint64_t *ret_back, struct sbx_error *err)
+struct number_file {
+    const char *name;
+    uint64_t unit; /* the kernel may round down to a multiple of it */
+};
+
+/* What is too large to be counted reads back as max, which is just as far away. */
+static int set_number(const struct sbx_leaf *leaf, struct number_file file,
+                      uint64_t number, uint64_t *ret_back, struct sbx_error *err)
 {
     char text[32];
-    char back[64];
+    char back[BACK_SIZE];
     uint64_t value = 0;
     (void)snprintf(text, sizeof text, "%" PRIu64, number);
-    int r = set_text(leaf, file, text, back, sizeof back, err);
+    int r = set_text(leaf, file.name, text, back, err);
     if (r < 0) {
         return r;
     }
-    if (strcmp(back, "max") == 0 && number >= (UINT64_C(1) << 62)) {
+    if (strcmp(back, "max") == 0 && number >= (uint64_t)INT64_MAX - file.unit) {
         *ret_back = number;
         return 0;
     }
-    if (sbx_text_count(back, &value) < 0 || value > number || number - value >= unit) {
-        return unlike(leaf, file, text, back, err);
+    if (sbx_text_count(back, &value) < 0 || value > number ||
+        number - value >= file.unit) {
+        return unlike(leaf, file.name, text, back, err);
     }
     *ret_back = value;
     return 0;
@@ -244,11 +258,12 @@ static int arm_memory(const struct sbx_leaf *leaf, const struct sbx_leaf_limits 
                       struct sbx_leaf_limits *armed, struct sbx_error *err)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    char back[64];
+    char back[BACK_SIZE];
     uint64_t swap = asked->swap_bytes == UNKNOWN ? 0 : asked->swap_bytes;
     int r = 0;
     if (has_file(leaf, "memory.swap.max")) {
-        r = set_number(leaf, "memory.swap.max", swap, page, &armed->swap_bytes, err);
+        const struct number_file file = {"memory.swap.max", page};
+        r = set_number(leaf, file, swap, &armed->swap_bytes, err);
     } else if (host_has_swap()) {
         return sbx_error_set(err, ENOENT, SBX_STAGE_ARM,
                              "no memory.swap.max in the group %s: swap is not accounted",
@@ -257,11 +272,11 @@ static int arm_memory(const struct sbx_leaf *leaf, const struct sbx_leaf_limits 
         armed->swap_bytes = 0;
     }
     if (r == 0) {
-        r = set_number(leaf, "memory.max", asked->memory_bytes, page,
-                       &armed->memory_bytes, err);
+        const struct number_file file = {"memory.max", page};
+        r = set_number(leaf, file, asked->memory_bytes, &armed->memory_bytes, err);
     }
     if (r == 0 && asked->group_kill && has_file(leaf, "memory.oom.group")) {
-        r = set_text(leaf, "memory.oom.group", "1", back, sizeof back, err);
+        r = set_text(leaf, "memory.oom.group", "1", back, err);
         if (r == 0 && strcmp(back, "1") != 0) {
             r = unlike(leaf, "memory.oom.group", "1", back, err);
         }
@@ -270,14 +285,37 @@ static int arm_memory(const struct sbx_leaf *leaf, const struct sbx_leaf_limits 
     return r;
 }
 
+static int arm_threads(const struct sbx_leaf *leaf, uint64_t count, uint64_t *ret_count,
+                       struct sbx_error *err)
+{
+    char back[BACK_SIZE];
+    if (count <= PIDS_MAX) {
+        const struct number_file file = {"pids.max", 1};
+        return set_number(leaf, file, count, ret_count, err);
+    }
+    int r = set_text(leaf, "pids.max", "max", back, err);
+    if (r == 0 && strcmp(back, "max") != 0) {
+        r = unlike(leaf, "pids.max", "max", back, err);
+    }
+    if (r == 0) {
+        *ret_count = count;
+    }
+    return r;
+}
+
 static int arm_cpu(const struct sbx_leaf *leaf, uint64_t percent, uint64_t *ret_percent,
                    struct sbx_error *err)
 {
     char text[64];
-    char back[64];
+    char back[BACK_SIZE];
+    if (percent > UINT32_MAX) {
+        return sbx_error_set(err, ERANGE, SBX_STAGE_ARM,
+                             "cpu.max of the group %s: %" PRIu64 " percent is too much",
+                             leaf->name, percent);
+    }
     (void)snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64,
-                   percent * CPU_PERIOD_US / 100, CPU_PERIOD_US);
-    int r = set_text(leaf, "cpu.max", text, back, sizeof back, err);
+                   percent * (CPU_PERIOD_US / 100), CPU_PERIOD_US);
+    int r = set_text(leaf, "cpu.max", text, back, err);
     if (r == 0 && strcmp(text, back) != 0) {
         r = unlike(leaf, "cpu.max", text, back, err);
     }
@@ -296,8 +334,7 @@ int sbx_leaf_arm(const struct sbx_leaf *leaf, const struct sbx_leaf_limits *aske
         r = arm_memory(leaf, asked, &armed, err);
     }
     if (r == 0 && asked->threads_count != UNKNOWN) {
-        r = set_number(leaf, "pids.max", asked->threads_count, 1, &armed.threads_count,
-                       err);
+        r = arm_threads(leaf, asked->threads_count, &armed.threads_count, err);
     }
     if (r == 0 && asked->cpu_percent != UNKNOWN) {
         r = arm_cpu(leaf, asked->cpu_percent, &armed.cpu_percent, err);

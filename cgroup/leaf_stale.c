@@ -82,7 +82,8 @@ int sbx_leaf_sweep_stale(int place_fd, const struct sbx_owner *owner, uint64_t b
         if (entry->d_type != DT_DIR || !sbx_leaf_is_name(entry->d_name)) {
             continue;
         }
-        bool gone = r == 0 && is_stale(entry->d_name, scope, owner) &&
+        bool gone = r == 0 && sbx_clock_us() < until &&
+                    is_stale(entry->d_name, scope, owner) &&
                     end_leaf(place_fd, entry->d_name, until);
         left += gone ? 0 : 1;
     }

@@ -1,7 +1,12 @@
 /*
  * leaf_tree.c - see leaf.h: the groups that a command has made below its leaf. They may
- * be many, deep, and still changing; so nothing here holds more than a bounded number of
- * descriptors, and all of it has a bound of time.
+ * be thousands, deep, and still changing. So a walk holds one directory open, however
+ * deep it is, and remembers for each level above where it was; and taking away has a
+ * bound of time.
+ *
+ * Relies on cgroup2: a group is never renamed, so ".." of one below the leaf never leads
+ * past it, and a position in a directory stays good while entries come and go. There are
+ * no links to follow.
  */
 #include "cgroup/leaf.h"
 
@@ -19,9 +24,22 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Deeper groups are not visited (they are killed and taken away all the same). */
-#define DEPTH_MAX 64
+/* 1 MiB for a walk; who makes deeper groups has them left over. */
+#define DEPTH_MAX 65536U
 #define PAUSE_NS 1000000L
+
+struct level {
+    long at; /* of the entry that was entered, for seekdir */
+    ino_t inode;
+};
+
+struct walk {
+    DIR *here;
+    struct level *levels; /* those above */
+    size_t depth;
+    size_t room;
+    ino_t left; /* the entry that the walk has just come up from, else 0 */
+};
 
 static int open_group(int directory, const char *name)
 {
@@ -29,32 +47,97 @@ static int open_group(int directory, const char *name)
     return fd < 0 ? -errno : fd;
 }
 
-/* A stream over a directory of its own; NULL, with errno. */
-static DIR *list(int fd)
+/* Goes on in that directory. 0 or a negative errno, and stays. */
+static int enter(struct walk *walk, int directory, const char *name)
 {
-    int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *directory = own < 0 ? NULL : fdopendir(own);
-    if (directory == NULL && own >= 0) {
-        int code = errno;
-        (void)close(own);
-        errno = code;
+    SBX_AUTO_CLOSE int fd = open_group(directory, name);
+    DIR *there = fd < 0 ? NULL : fdopendir(fd);
+    if (there == NULL) {
+        return -errno;
     }
-    return directory;
+    (void)sbx_fd_steal(&fd);
+    sbx_closedirp(&walk->here);
+    walk->here = there;
+    return 0;
 }
 
-static const char *next_group(DIR *directory)
+static int walk_begin(struct walk *walk, int leaf_fd)
 {
-    const struct dirent *entry;
-    while ((entry = readdir(directory)) != NULL) {
+    memset(walk, 0, sizeof *walk);
+    return enter(walk, leaf_fd, ".");
+}
+
+static void walk_end(struct walk *walk)
+{
+    sbx_closedirp(&walk->here);
+    free(walk->levels);
+}
+
+/* The next group here, and its position; NULL when there is none. */
+static const struct dirent *walk_next(struct walk *walk, struct level *ret_level)
+{
+    for (;;) {
+        long at = telldir(walk->here);
+        const struct dirent *entry = readdir(walk->here);
+        if (entry == NULL) {
+            return NULL;
+        }
         if (entry->d_type == DT_DIR && strcmp(entry->d_name, ".") != 0 &&
             strcmp(entry->d_name, "..") != 0) {
-            return entry->d_name;
+            ret_level->at = at;
+            ret_level->inode = entry->d_ino;
+            return entry;
         }
     }
-    return NULL;
+}
+
+static int walk_down(struct walk *walk, const char *name, const struct level *level)
+{
+    if (walk->depth == DEPTH_MAX) {
+        return -ELOOP;
+    }
+    if (walk->depth == walk->room) {
+        size_t room = walk->room == 0 ? 64 : walk->room * 2;
+        struct level *levels = reallocarray(walk->levels, room, sizeof *levels);
+        if (levels == NULL) {
+            return -ENOMEM;
+        }
+        walk->levels = levels;
+        walk->room = room;
+    }
+    int r = enter(walk, dirfd(walk->here), name);
+    if (r == 0) {
+        walk->levels[walk->depth++] = *level;
+    }
+    return r;
+}
+
+/* Back to the entry that was entered: it is the next one again, if it is still there. */
+static int walk_up(struct walk *walk)
+{
+    int r = enter(walk, dirfd(walk->here), "..");
+    if (r == 0) {
+        walk->depth--;
+        seekdir(walk->here, walk->levels[walk->depth].at);
+        walk->left = walk->levels[walk->depth].inode;
+    }
+    return r;
+}
+
+/* Whether it is the entry that the walk has come up from: it has been seen to. */
+static bool is_left(struct walk *walk, const struct level *level)
+{
+    bool is = walk->left != 0 && walk->left == level->inode;
+    walk->left = 0;
+    return is;
 }
 
 /* --- who lives there --- */
+
+static bool is_gone(int r)
+{
+    return r == -ENOENT || r == -ENODEV;
+}
 
 static int visit_one(int fd, int (*visit)(pid_t pid, void *context), void *context)
 {
@@ -62,95 +145,92 @@ static int visit_one(int fd, int (*visit)(pid_t pid, void *context), void *conte
     char *line;
     int r = sbx_lines_open(fd, "cgroup.procs", &lines);
     if (r < 0) {
-        return r == -ENOENT || r == -ENODEV || r == -EOPNOTSUPP ? 0 : r;
+        return is_gone(r) ? 0 : r;
     }
     while ((r = sbx_lines_next(&lines, &line)) > 0) {
         long pid = strtol(line, NULL, 10);
-        if (pid > 0) { /* 0: of a PID namespace that we do not see into */
-            r = visit((pid_t)pid, context);
-        }
-        if (r != 0 && pid > 0) {
-            break;
+        r = pid > 0 ? visit((pid_t)pid, context) : 0; /* 0: of a foreign PID namespace */
+        if (r != 0) {
+            sbx_lines_close(&lines);
+            return r;
         }
     }
     sbx_lines_close(&lines);
-    return r == -ENODEV ? 0 : r;
+    /* A threaded group has no list of its own: they are in that of its domain. */
+    return is_gone(r) || r == -EOPNOTSUPP ? 0 : r;
+}
+
+/* One step of the walk. 1: it goes on; 0: it is through; else what visit said, or a
+ * negative errno. */
+static int visit_next(struct walk *walk, int (*visit)(pid_t pid, void *context),
+                      void *context, int *ret_visited)
+{
+    struct level level;
+    const struct dirent *entry = walk_next(walk, &level);
+    if (entry == NULL) {
+        int up = walk->depth > 0 ? walk_up(walk) : 1;
+        return up < 0 ? up : 1 - up;
+    }
+    if (is_left(walk, &level)) {
+        return 1;
+    }
+    int r = walk_down(walk, entry->d_name, &level);
+    if (r == 0) {
+        *ret_visited = visit_one(dirfd(walk->here), visit, context);
+    }
+    return r == 0 || is_gone(r) ? 1 : r;
 }
 
 int sbx_leaf_each_process(int leaf_fd, int (*visit)(pid_t pid, void *context),
                           void *context)
 {
-    DIR *levels[DEPTH_MAX];
-    int depth = 0;
-    int r = visit_one(leaf_fd, visit, context);
-    levels[0] = r == 0 ? list(leaf_fd) : NULL;
-    if (r == 0 && levels[0] == NULL) {
-        return -errno;
+    struct walk walk;
+    int visited = visit_one(leaf_fd, visit, context);
+    if (visited != 0) {
+        return visited;
     }
-    while (r == 0 && depth >= 0) {
-        const char *name = next_group(levels[depth]);
-        if (name == NULL) {
-            (void)closedir(levels[depth--]);
-            continue;
-        }
-        SBX_AUTO_CLOSE int fd = open_group(dirfd(levels[depth]), name);
-        if (fd < 0) {
-            continue; /* gone meanwhile */
-        }
-        r = visit_one(fd, visit, context);
-        DIR *below = r == 0 && depth + 1 < DEPTH_MAX ? list(fd) : NULL;
-        if (below != NULL) {
-            levels[++depth] = below;
-        }
+    int r = walk_begin(&walk, leaf_fd);
+    r = r == 0 ? 1 : r;
+    while (r == 1 && visited == 0) {
+        r = visit_next(&walk, visit, context, &visited);
     }
-    while (depth >= 0 && levels[0] != NULL) {
-        (void)closedir(levels[depth--]);
-    }
-    return r;
+    walk_end(&walk);
+    return visited != 0 ? visited : r;
 }
 
 /* --- taking away --- */
 
-/* Takes every group away that has none below it. 0: none is left; 1: some are, one of
- * which is named. */
-static int remove_children(int fd, char left[static NAME_MAX + 1])
+/* One step of the walk: groups go on the way up. 1: it goes on; 0: it is through; or a
+ * negative errno. */
+static int remove_next(struct walk *walk)
 {
-    SBX_AUTO_CLOSEDIR DIR *directory = list(fd);
-    const char *name;
-    int found = 0;
-    while (directory != NULL && (name = next_group(directory)) != NULL) {
-        if (unlinkat(dirfd(directory), name, AT_REMOVEDIR) < 0 && errno != ENOENT) {
-            (void)strncpy(left, name, NAME_MAX);
-            left[NAME_MAX] = '\0';
-            found = 1;
-        }
+    struct level level;
+    const struct dirent *entry = walk_next(walk, &level);
+    if (entry == NULL && walk->depth == 0) {
+        return 0;
     }
-    return found;
+    if (entry == NULL) {
+        int up = walk_up(walk);
+        return up < 0 ? up : 1;
+    }
+    bool left = is_left(walk, &level);
+    if (unlinkat(dirfd(walk->here), entry->d_name, AT_REMOVEDIR) == 0 ||
+        errno == ENOENT || left) {
+        return 1; /* one that stays has somebody in it */
+    }
+    int r = walk_down(walk, entry->d_name, &level);
+    return r == 0 || is_gone(r) ? 1 : r;
 }
 
-/* Goes down to a group that can be emptied of groups, and does it. 1: something went on;
- * 0: nothing is below; -EBUSY: somebody lives in what is. */
-static int remove_deepest(int leaf_fd)
+/* Every group below that can go. */
+static void remove_below(int leaf_fd, uint64_t until_us)
 {
-    char name[NAME_MAX + 1];
-    SBX_AUTO_CLOSE int fd = open_group(leaf_fd, ".");
-    bool descended = false;
-    while (fd >= 0 && remove_children(fd, name) == 1) {
-        char below[NAME_MAX + 1];
-        SBX_AUTO_CLOSE int child = open_group(fd, name);
-        if (child < 0) {
-            return 1; /* gone meanwhile */
-        }
-        if (remove_children(child, below) == 0) {
-            /* It has none any more: only processes can keep it. */
-            int code = unlinkat(fd, name, AT_REMOVEDIR) < 0 ? errno : 0;
-            return code == 0 || code == ENOENT ? 1 : -code;
-        }
-        (void)close(fd);
-        fd = sbx_fd_steal(&child);
-        descended = true;
+    struct walk walk;
+    int r = walk_begin(&walk, leaf_fd) == 0 ? 1 : 0;
+    while (r == 1 && sbx_clock_us() < until_us) {
+        r = remove_next(&walk);
     }
-    return descended ? 1 : 0;
+    walk_end(&walk);
 }
 
 int sbx_leaf_remove(int place_fd, const char *name, uint64_t bound_us)
@@ -166,13 +246,16 @@ int sbx_leaf_remove(int place_fd, const char *name, uint64_t bound_us)
             return -code;
         }
         SBX_AUTO_CLOSE int leaf_fd = open_group(place_fd, name);
-        int went = leaf_fd < 0 ? 0 : remove_deepest(leaf_fd);
+        if (leaf_fd >= 0) {
+            remove_below(leaf_fd, until);
+        }
+        if (unlinkat(place_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT) {
+            return 0;
+        }
         if (sbx_clock_us() >= until) {
             return -code;
         }
-        if (went <= 0) {
-            (void)nanosleep(&moment, NULL);
-        }
+        (void)nanosleep(&moment, NULL);
     }
 }
 

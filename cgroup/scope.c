@@ -85,15 +85,26 @@ bool sbx_scope_is_changed(int place_fd)
     return sbx_scope_marked(place_fd, ~0U) != 0 || exists(place_fd, SELF_NAME);
 }
 
-static unsigned read_controllers(int fd, const char *file)
+/* What is on for the place's children. 0 or a negative errno: that is not "nothing". */
+static int read_on(int place_fd, unsigned *ret_on)
 {
     char text[1024];
-    ssize_t length = sbx_fd_read_text_at(fd, file, text, sizeof text);
-    return length < 0 ? 0 : sbx_controllers_parse(text);
+    ssize_t length = sbx_fd_read_text_at(place_fd, CONTROL_FILE, text, sizeof text);
+    if (length < 0) {
+        return (int)length;
+    }
+    *ret_on = sbx_controllers_parse(text);
+    return 0;
 }
 
-/* 1, 0, or a negative errno. */
-static int has_leaves(int place_fd)
+unsigned sbx_scope_on(int place_fd)
+{
+    unsigned on = 0;
+    (void)read_on(place_fd, &on);
+    return on;
+}
+
+int sbx_scope_has_leaves(int place_fd)
 {
     int own = openat(place_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     SBX_AUTO_CLOSEDIR DIR *directory = own < 0 ? NULL : fdopendir(own);
@@ -213,24 +224,22 @@ static int control(int place_fd, char sign, unsigned controller)
     return write_text(place_fd, CONTROL_FILE, text);
 }
 
-static bool is_on(int place_fd, unsigned controller)
-{
-    return (read_controllers(place_fd, CONTROL_FILE) & SBX_CONTROLLER_BIT(controller)) !=
-           0;
-}
-
+/* One that is off. When that fails it is off again, or the marker stays and says that
+ * it may not be. */
 static int switch_one(int place_fd, unsigned controller)
 {
     char marker[MARKER_SIZE];
+    unsigned on = 0;
     marker_name(controller, marker);
     if (mkdirat(place_fd, marker, 0755) < 0 && errno != EEXIST) {
         return -errno;
     }
     int r = control(place_fd, '+', controller);
-    if (r == 0 && !is_on(place_fd, controller)) {
+    r = r < 0 ? r : read_on(place_fd, &on);
+    if (r == 0 && (on & SBX_CONTROLLER_BIT(controller)) == 0) {
         r = -EIO;
     }
-    if (r < 0 && !is_on(place_fd, controller)) {
+    if (r < 0 && control(place_fd, '-', controller) == 0) {
         (void)unlinkat(place_fd, marker, AT_REMOVEDIR);
     }
     return r;
@@ -242,43 +251,44 @@ static void tell(struct sbx_place *place, unsigned controller, const char *what,
                    sbx_errno_text(code).text);
 }
 
-unsigned sbx_scope_switch_on(struct sbx_place *place, unsigned needed, const int *ours,
-                             size_t ours_count)
+void sbx_scope_switch_on(struct sbx_place *place, unsigned needed, const int *ours,
+                         size_t ours_count)
 {
-    unsigned on = read_controllers(place->fd, CONTROL_FILE);
+    unsigned on = 0;
+    int r = read_on(place->fd, &on);
     unsigned missing = needed & ~on & (place->on | place->offered);
-    int left = missing == 0 ? 0 : leave(place->fd, ours, ours_count);
+    if (missing == 0) {
+        return;
+    }
+    r = r < 0 ? r : leave(place->fd, ours, ours_count);
     for (unsigned i = 0; i < SBX_CONTROLLER_COUNT; i++) {
         if ((missing & SBX_CONTROLLER_BIT(i)) == 0) {
             continue;
         }
-        int r = left < 0 ? left : switch_one(place->fd, i);
-        if (r == 0) {
-            on |= SBX_CONTROLLER_BIT(i);
-        } else {
+        int switched = r < 0 ? r : switch_one(place->fd, i);
+        if (switched < 0) {
             tell(place, i,
-                 left < 0 ? "we cannot make room for it in cgroup.subtree_control"
-                          : "it cannot be switched on in cgroup.subtree_control",
-                 -r);
+                 r < 0 ? "no room can be made for it in cgroup.subtree_control"
+                       : "it cannot be switched on in cgroup.subtree_control",
+                 -switched);
         }
     }
-    if (missing != 0 && sbx_scope_marked(place->fd, ~0U) == 0) {
+    if (sbx_scope_marked(place->fd, ~0U) == 0) {
         (void)return_all(place->fd); /* all for nothing */
     }
-    return on;
 }
 
 /* --- putting it back --- */
 
 int sbx_scope_restore(int place_fd)
 {
-    int r = has_leaves(place_fd);
+    int r = sbx_scope_has_leaves(place_fd);
     unsigned marked = sbx_scope_marked(place_fd, ~0U);
     if (r != 0) {
         return r < 0 ? r : 0;
     }
     for (unsigned i = 0; i < SBX_CONTROLLER_COUNT; i++) {
-        if ((marked & SBX_CONTROLLER_BIT(i)) != 0 && is_on(place_fd, i)) {
+        if ((marked & SBX_CONTROLLER_BIT(i)) != 0) { /* one that is off is no failure */
             int failed = control(place_fd, '-', i);
             r = failed < 0 ? failed : r; /* EBUSY: a group below hands it on */
         }

@@ -23,11 +23,17 @@ bool sbx_scope_is_changed(int place_fd);
 /* Of those controllers: the ones that are on because of a run of ours. */
 unsigned sbx_scope_marked(int place_fd, unsigned controllers);
 
+/* Those that are on for the place's children, whoever did it; 0 when that cannot be read.
+ */
+unsigned sbx_scope_on(int place_fd);
+
+/* 1: a leaf of a run, whoever's, is at the place; 0; or a negative errno. */
+int sbx_scope_has_leaves(int place_fd);
+
 /* With the lock: switches on what is needed for the place's children. Processes of ours
- * that are in the way move. What fails is undone, and told in place->why. Returns the
- * controllers that are on now. */
-unsigned sbx_scope_switch_on(struct sbx_place *place, unsigned needed, const int *ours,
-                             size_t ours_count);
+ * that are in the way move. What fails is undone, and told in place->why. */
+void sbx_scope_switch_on(struct sbx_place *place, unsigned needed, const int *ours,
+                         size_t ours_count);
 
 /* With the lock: if no leaf of a run is left at the place, makes it as it was. 0, also
  * when others are still there, or a negative errno: something could not be undone. */

@@ -53,7 +53,7 @@ struct scene {
 
 #define EVERY "cpuset cpu io memory pids\n"
 #define D "domain\n"
-#define LEAF "sbx-0a1b2c-77-123456-0"
+#define LEAF "sbx-00000000000a1b2c-77-123456-0"
 
 static const struct scene scenes[] = {
     /* the root of a hierarchy may have processes beside everything */
@@ -275,10 +275,10 @@ static const struct scene scenes[] = {
      .on = MEMORY,
      .offered = PIDS | CPU},
     {.what = "what only looks like a leaf",
-     .own = "/a/sbx-0a1b2c-77-123456-",
+     .own = "/a/sbx-00000000000a1b2c-77-123456-",
      .nodes = {{"/", NULL, "", "", "", {0}},
                {"/a", D, EVERY, EVERY, "", {0}},
-               {"/a/sbx-0a1b2c-77-123456-", D, EVERY, "", "77\n", {0}}},
+               {"/a/sbx-00000000000a1b2c-77-123456-", D, EVERY, "", "77\n", {0}}},
      .path = "/a",
      .on = ALL},
     {.what = "out of where one of us made room, and not in it",
