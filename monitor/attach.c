@@ -129,7 +129,7 @@ static int exclude(struct sbx_watch *watch, const struct sbx_pidref *ref,
 
 /* Guard and reader, and a front, are sbx-watch itself; who comes before them is an
  * ancestor. */
-static int exclude_us(struct sbx_watch *watch, struct sbx_error *err)
+int sbx_attach_exclude_us(struct sbx_watch *watch, struct sbx_error *err)
 {
     const struct sbx_pair_link *link = watch->link;
     struct sbx_pidref ancestors[ANCESTORS_MAX];
@@ -330,9 +330,12 @@ int sbx_attach_begin(struct sbx_watch *watch, struct sbx_error *err)
     watch->record->started_real_us = sbx_clock_real_us();
     watch->launched_us = sbx_clock_us();
     atomic_store(&watch->link->pair->due_us, watch->launched_us);
+    if (watch->spec->attach.cgroup != NULL) {
+        return sbx_attach_group_begin(watch, err);
+    }
     int r = identify(watch, watch->spec->attach.pid, err);
     if (r == 0) {
-        r = exclude_us(watch, err);
+        r = sbx_attach_exclude_us(watch, err);
     }
     if (r == 0) {
         r = load_scan(watch, err);

@@ -1,7 +1,7 @@
 /*
- * attach.h - a run over a tree that somebody else started (--pid): what takes the place
- * of the launch, of reaping and of the sweep. Every function for struct sbx_watch is for
- * such runs alone.
+ * attach.h - a run over what somebody else started, a tree (--pid) or a control group
+ * (--cgroup): what takes the place of the launch, of reaping and of the sweep. Every
+ * function for struct sbx_watch is for such runs alone.
  *
  * Without --enforce nobody is ever signalled, and nothing is changed. With it, members
  * are ended as in other runs, but by the memory of who they are (reaper/attached.h). The
@@ -9,7 +9,8 @@
  * can end them when the monitor was killed.
  *
  * attach.c: from a pid to a tree that is watched. attach_watch.c: from there to the end.
- * attach_options.c: what may be asked for together with --pid.
+ * attach_group.c: a group in place of a tree. attach_options.c: what may be asked for
+ * together with --pid or --cgroup.
  */
 #ifndef SBX_MONITOR_ATTACH_H
 #define SBX_MONITOR_ATTACH_H
@@ -55,6 +56,23 @@ int sbx_attach_begin(struct sbx_watch *watch, struct sbx_error *err);
 
 /* Sets ceilings for members that were being born while the others got theirs. */
 void sbx_attach_arm_late(struct sbx_watch *watch);
+
+/* Guard, monitor and reader are no members. */
+int sbx_attach_exclude_us(struct sbx_watch *watch, struct sbx_error *err);
+
+/* --- attach_group.c: the same for a group (--cgroup), which is only observed --- */
+
+/* In place of sbx_attach_begin. */
+int sbx_attach_group_begin(struct sbx_watch *watch, struct sbx_error *err);
+
+/* In each sample: what the kernel's own account of the group says. */
+struct sbx_sample;
+void sbx_attach_group_figures(struct sbx_watch *watch, struct sbx_sample *sample);
+
+/* After it: is it over? */
+void sbx_attach_group_sampled(struct sbx_watch *watch);
+
+void sbx_attach_group_release(struct sbx_watch *watch);
 
 /* --- attach_watch.c --- */
 

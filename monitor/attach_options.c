@@ -1,8 +1,8 @@
 /*
- * attach_options.c - what goes together with --pid. Options are known by their names and
- * headings in the table; one of a heading about limits or about the start that is not
- * named here does not go with --pid, so that a new one is refused before it is silently
- * without effect.
+ * attach_options.c - what goes together with --pid or --cgroup. Options are known by
+ * their names and headings in the table; one of a heading about limits or about the start
+ * that is not named here does not go with --pid, so that a new one is refused before it
+ * is silently without effect.
  */
 #include "monitor/attach.h"
 
@@ -61,10 +61,16 @@ void sbx_attach_note(struct sbx_spec *spec, const struct sbx_option *option)
     }
 }
 
+/* The tree stays in the groups where it is. */
 static int check_containment(const struct sbx_spec *spec, struct sbx_error *err)
 {
     static const char *const words[] = {
         [SBX_REQUIRE_CGROUP2] = "cgroup2", [SBX_REQUIRE_KERNEL_LIMITS] = "kernel-limits"};
+    if (spec->attach.cgroup != NULL && spec->require != 0) {
+        return sbx_error_set(err, EINVAL, SBX_STAGE_CHECK,
+                             "option --require: does not go with --cgroup, which "
+                             "contains nobody");
+    }
     if ((spec->require & 1U << SBX_REQUIRE_COMPLETE) != 0) {
         return sbx_error_set(err, EINVAL, SBX_STAGE_CHECK,
                              "option --require: 'complete' cannot be had with --pid: "
@@ -80,31 +86,27 @@ static int check_containment(const struct sbx_spec *spec, struct sbx_error *err)
     }
     if (spec->backend == SBX_BACKEND_CGROUP2) {
         return sbx_error_set(err, EINVAL, SBX_STAGE_CHECK,
-                             "option --backend: 'cgroup2' cannot be had with --pid: the "
-                             "tree stays in the groups where it is");
+                             "option --backend: 'cgroup2' cannot be had with --%s: who is "
+                             "watched stays in the groups where it is",
+                             spec->attach.cgroup != NULL ? "cgroup" : "pid");
     }
     return 0;
 }
 
-int sbx_attach_check(const struct sbx_spec *spec, struct sbx_error *err)
+static int refuse(const struct sbx_attach_asked *asked, struct sbx_error *err)
 {
-    const struct sbx_attach_asked *asked = &spec->attach;
-    if (asked->pid == 0) {
-        return asked->enforce ? sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS,
-                                              "option --enforce: needs --pid; a command "
-                                              "is always held to its limits")
-                              : 0;
-    }
-    if (spec->argv != NULL) {
-        return sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS,
-                             "option --pid: takes no command, it attaches to a tree that "
-                             "runs already");
-    }
+    const char *way = asked->cgroup != NULL ? "cgroup" : "pid";
     if (asked->never != NULL) {
         return sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS,
-                             "option --%s: does not go with --pid, which starts nothing "
+                             "option --%s: does not go with --%s, which starts nothing "
                              "and waits for nobody's exit status",
-                             asked->never);
+                             asked->never, way);
+    }
+    if (asked->cgroup != NULL && (asked->enforce || asked->enforced != NULL)) {
+        return sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS,
+                             "option --%s: does not go with --cgroup, which only "
+                             "observes",
+                             asked->enforce ? "enforce" : asked->enforced);
     }
     if (!asked->enforce && asked->enforced != NULL) {
         return sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS,
@@ -112,5 +114,30 @@ int sbx_attach_check(const struct sbx_spec *spec, struct sbx_error *err)
                              "is only observed",
                              asked->enforced);
     }
-    return check_containment(spec, err);
+    return 0;
+}
+
+int sbx_attach_check(const struct sbx_spec *spec, struct sbx_error *err)
+{
+    const struct sbx_attach_asked *asked = &spec->attach;
+    if (!sbx_spec_attaches(spec)) {
+        return asked->enforce ? sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS,
+                                              "option --enforce: needs --pid; a command "
+                                              "is always held to its limits")
+                              : 0;
+    }
+    if (asked->cgroup != NULL && asked->pid != 0) {
+        return sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS,
+                             "option --cgroup: does not go with --pid: one run observes "
+                             "one of them");
+    }
+    if (spec->argv != NULL) {
+        return sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS,
+                             "option --%s: takes no command, it attaches to %s that "
+                             "runs already",
+                             asked->cgroup != NULL ? "cgroup" : "pid",
+                             asked->cgroup != NULL ? "a group" : "a tree");
+    }
+    int r = refuse(asked, err);
+    return r < 0 ? r : check_containment(spec, err);
 }

@@ -120,6 +120,11 @@ static bool is_over(struct sbx_watch *watch)
 
 void sbx_attach_sampled(struct sbx_watch *watch)
 {
+    if (watch->attach.group.on) {
+        note_unseen(watch);
+        sbx_attach_group_sampled(watch);
+        return;
+    }
     note_root(watch);
     note_unseen(watch);
     if (!watch->attach.observes) {
@@ -229,11 +234,15 @@ void sbx_attach_complete(struct sbx_watch *watch)
     if (watch->record->outcome == SBX_OUTCOME_OBSERVED) {
         watch->record->termination.duration_us = SBX_UNKNOWN; /* nothing was ended */
     }
+    if (watch->attach.group.on && watch->record->usage.cpu_method == SBX_METHOD_CGROUP) {
+        watch->record->usage.cpu_complete = !watch->attach.group.unread;
+    }
 }
 
 void sbx_attach_release(struct sbx_watch *watch)
 {
     await_nobody(&watch->attach);
+    sbx_attach_group_release(watch);
 }
 
 /* --- the guard's turn --- */

@@ -122,6 +122,9 @@ void sbx_watch_on_sample(void *context)
         return;
     }
     watch->unmeasured = 0;
+    if (watch->attach.group.on) {
+        sbx_attach_group_figures(watch, &now);
+    }
     note_sampling(watch, started);
     sbx_watch_note_output(watch, &now, started);
     note_current(watch, &now, started);

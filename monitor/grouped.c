@@ -77,7 +77,7 @@ static struct sbx_leaf_limits limits_of(const struct sbx_spec *spec)
 /* A tree that is attached to is where it is. */
 static bool wants_group(const struct sbx_spec *spec)
 {
-    return spec->attach.pid == 0 && spec->backend != SBX_BACKEND_PROC;
+    return !sbx_spec_attaches(spec) && spec->backend != SBX_BACKEND_PROC;
 }
 
 static void note_armed(const struct sbx_leaf_limits *armed, struct sbx_record *record)

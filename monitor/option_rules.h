@@ -100,6 +100,8 @@ sbx_set_function sbx_set_report_fd;
 sbx_set_function sbx_set_log, sbx_set_timeline;
 /* --- option_streams.c --- */
 sbx_set_function sbx_set_stdin, sbx_set_stdout, sbx_set_stderr;
+/* In option_attach.c. */
+sbx_set_function sbx_set_cgroup;
 
 /* --- option_group.c --- */
 sbx_set_function sbx_set_cgroup_root, sbx_set_require;

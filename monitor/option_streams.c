@@ -44,8 +44,8 @@ int sbx_set_stderr(struct sbx_spec *spec, const struct sbx_rule *rule, const cha
 
 bool sbx_spec_holds(const struct sbx_spec *spec, int fd)
 {
-    return fd == spec->report_directory_fd || fd == spec->start.directory_fd ||
-           fd == spec->log.directory_fd || fd == spec->streams[0].directory_fd ||
-           fd == spec->streams[1].directory_fd || fd == spec->streams[2].directory_fd ||
-           fd == spec->cgroup_root_directory_fd;
+    return fd == spec->attach.cgroup_directory_fd || fd == spec->report_directory_fd ||
+           fd == spec->start.directory_fd || fd == spec->log.directory_fd ||
+           fd == spec->streams[0].directory_fd || fd == spec->streams[1].directory_fd ||
+           fd == spec->streams[2].directory_fd || fd == spec->cgroup_root_directory_fd;
 }

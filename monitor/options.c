@@ -225,7 +225,11 @@ static const char *const form_words[] = {
     ROW("enforce", 0, NULL, "Attaching", \
         "with --pid: hold limits and ceilings, end the tree; without, it is only " \
         "observed", \
-        FLAG(attach.enforce))
+        FLAG(attach.enforce)) \
+    ROW("cgroup", 0, "PATH", "Attaching", \
+        "observe a cgroup v2 group (of a service, a scope, a container) until nobody is " \
+        "in it, instead of running a command", \
+        .set = sbx_set_cgroup, .bounds = "a directory of cgroup2, or a group below its mount")
 
 #define AS_OPTION(name, letter, value, heading, help, ...) \
     {name, letter, value, heading, help},

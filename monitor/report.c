@@ -353,8 +353,9 @@ static const char *proof_name(enum sbx_proof proof)
 static void put_termination(struct sbx_json *json, const struct sbx_record *record)
 {
     const struct sbx_termination *termination = &record->termination;
-    /* A lost run may have had a leader that nobody had time to note. */
-    if (record->leader_pid <= 0 && record->outcome != SBX_OUTCOME_LOST) {
+    /* A lost run may have had a leader that nobody had time to note; a group has none. */
+    if (record->leader_pid <= 0 && record->outcome != SBX_OUTCOME_LOST &&
+        record->outcome != SBX_OUTCOME_OBSERVED) {
         return;
     }
     sbx_json_object(json, "termination");

@@ -195,7 +195,7 @@ static void lost(struct sbx_pair *pair, void *context)
     /* The servants are children of the guard like what it has to end. */
     sbx_capture_hand_over(&run->capture);
     sbx_logger_pause(&run->logger);
-    if (run->spec->attach.pid != 0) {
+    if (sbx_spec_attaches(run->spec)) {
         sbx_attach_lost(run->spec, &run->shared->record, &run->shared->roll);
     } else {
         sbx_watch_lost(run->spec, &run->shared->record, pair, &run->grouped);
@@ -264,7 +264,7 @@ static void start_record(struct sbx_record *record)
 
 int sbx_run_check(const struct sbx_spec *spec, struct sbx_error *err)
 {
-    if (spec->argv == NULL && spec->attach.pid == 0) {
+    if (spec->argv == NULL && !sbx_spec_attaches(spec)) {
         return sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS, "no command was given");
     }
     if (sbx_child_would_be_init()) {
@@ -275,7 +275,7 @@ int sbx_run_check(const struct sbx_spec *spec, struct sbx_error *err)
     }
     int r = sbx_attach_check(spec, err);
     r = r < 0 ? r : sbx_armament_check_options(spec, err);
-    if (r == 0 && spec->attach.pid == 0) {
+    if (r == 0 && !sbx_spec_attaches(spec)) {
         r = sbx_ceiling_check(spec->ceilings, sbx_start_uid(&spec->start), err);
         r = r < 0 ? r : sbx_start_check(&spec->start, err);
     }

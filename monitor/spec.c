@@ -30,6 +30,7 @@ struct sbx_spec *sbx_spec_new(void)
     spec->signal = SIGTERM;
     spec->grace_us = 2 * (uint64_t)SBX_US_PER_S;
     spec->interval_us = 250000;
+    spec->attach.cgroup_directory_fd = -1;
     spec->report_directory_fd = -1;
     spec->cgroup_root_directory_fd = -1;
     spec->start.directory_fd = -1;
@@ -56,6 +57,8 @@ void sbx_spec_free(struct sbx_spec *spec)
         return;
     }
     free_command(spec->argv);
+    free(spec->attach.cgroup);
+    sbx_fd_drop(&spec->attach.cgroup_directory_fd);
     free(spec->report_path);
     free(spec->cgroup_root);
     sbx_fd_drop(&spec->cgroup_root_directory_fd);

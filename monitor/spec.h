@@ -31,12 +31,14 @@ struct sbx_stream {
     int directory_fd; /* where a relative path starts; -1: none held */
 };
 
-/* --pid. */
+/* --pid, --cgroup. */
 struct sbx_attach_asked {
-    const char *never;    /* first option given that does not go with it; static */
-    const char *enforced; /* first that needs --enforce */
-    int pid;              /* 0: not asked for */
-    bool enforce;         /* hold limits, end the tree */
+    const char *never;       /* first option given that does not go with it; static */
+    const char *enforced;    /* first that needs --enforce */
+    int pid;                 /* 0: not asked for */
+    bool enforce;            /* hold limits, end the tree */
+    char *cgroup;            /* path of a group to observe; owned; NULL: not asked for */
+    int cgroup_directory_fd; /* where a relative one starts; -1: none held */
 };
 
 struct sbx_spec {
@@ -82,5 +84,11 @@ struct sbx_spec {
     char *monitor_path;           /* owned; NULL: as installed */
     struct sbx_settings settings; /* what was set by name, in order */
 };
+
+/* Whether it is a run over what somebody else has started. */
+static inline bool sbx_spec_attaches(const struct sbx_spec *spec)
+{
+    return spec->attach.pid != 0 || spec->attach.cgroup != NULL;
+}
 
 #endif

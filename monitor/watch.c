@@ -274,18 +274,18 @@ static void complete(struct sbx_watch *watch)
 {
     struct sbx_record *record = watch->record;
     sbx_watch_complete_group(watch);
-    bool empty = record->termination.proof != SBX_PROOF_NONE;
+    bool empty = !watch->attach.on && record->termination.proof != SBX_PROOF_NONE;
     sbx_watch_take_heir(watch);
     if (watch->ending_us != 0) {
         record->termination.duration_us = sbx_clock_us() - watch->ending_us;
     }
     sbx_watch_drain_output(watch);
     record->outcome = outcome_of(watch);
+    sbx_meter_finish(&watch->meter, watch->tree, empty);
+    take_group(watch);
     if (watch->attach.on) {
         sbx_attach_complete(watch);
     }
-    sbx_meter_finish(&watch->meter, watch->tree, empty);
-    take_group(watch);
     record->sampling.monitor_cpu_us = sbx_clock_cpu_us() + sbx_pss_cost_us(watch->pss);
     record->finished_real_us = sbx_clock_real_us();
 }
@@ -320,7 +320,7 @@ void sbx_watch_run(const struct sbx_spec *spec, struct sbx_record *record,
                               .grouped = means->grouped,
                               .proc_fd = -1,
                               .signals = -1,
-                              .attach = {.on = spec->attach.pid != 0,
+                              .attach = {.on = sbx_spec_attaches(spec),
                                          .observes = !spec->attach.enforce,
                                          .roll = means->roll,
                                          .awaited_fd = -1}};

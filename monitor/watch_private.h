@@ -9,6 +9,7 @@
 #ifndef SBX_MONITOR_WATCH_PRIVATE_H
 #define SBX_MONITOR_WATCH_PRIVATE_H
 
+#include "cgroup/statistics.h"
 #include "monitor/attach.h"
 #include "monitor/capture.h"
 #include "monitor/grouped.h"
@@ -35,6 +36,20 @@ struct sbx_heir {
     uint64_t wall_us; /* from the launch to its end */
 };
 
+/* What a run with --cgroup has beside that. */
+struct sbx_watch_group {
+    bool on;
+    int fd; /* its directory */
+    struct sbx_statistics statistics;
+    struct sbx_source *on_alarm;
+    struct sbx_figures before; /* when we came */
+    bool empty;                /* nobody is in it any more */
+    bool unread;               /* it was gone before its last figures were read */
+    bool holds_us;             /* sbx-watch itself is in it */
+    bool holds_hidden;         /* and somebody of another PID namespace */
+    bool told;                 /* these two are warned of */
+};
+
 /* What a run with --pid has beside the rest (attach.h). */
 struct sbx_watch_attach {
     bool on;
@@ -47,6 +62,7 @@ struct sbx_watch_attach {
     struct sbx_source *on_end;
     bool told_hidden;
     bool told_rss;
+    struct sbx_watch_group group;
 };
 
 struct sbx_watch {

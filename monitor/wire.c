@@ -154,6 +154,7 @@ static const struct {
     const char *option;
     size_t field;
 } directories[] = {
+    {"cgroup", offsetof(struct sbx_spec, attach.cgroup_directory_fd)},
     {"report", offsetof(struct sbx_spec, report_directory_fd)},
     {"chdir", offsetof(struct sbx_spec, start.directory_fd)},
     {"log", offsetof(struct sbx_spec, log.directory_fd)},

@@ -250,6 +250,21 @@ START_TEST(test_words_and_flags)
 }
 END_TEST
 
+START_TEST(test_cgroup)
+{
+    struct sbx_spec *spec = new_spec();
+    ck_assert(!sbx_spec_attaches(spec));
+    set(spec, "cgroup", "a/b");
+    ck_assert_str_eq(spec->attach.cgroup, "a/b");
+    ck_assert_int_gt(spec->attach.cgroup_directory_fd, 2);
+    set(spec, "cgroup", "/a");
+    ck_assert_str_eq(spec->attach.cgroup, "/a");
+    ck_assert_int_eq(spec->attach.cgroup_directory_fd, -1);
+    ck_assert(sbx_spec_attaches(spec));
+    sbx_spec_free(spec);
+}
+END_TEST
+
 START_TEST(test_streams)
 {
     struct sbx_spec *spec = new_spec();
@@ -451,6 +466,8 @@ static const struct bad_row bad[] = {
     {"log-format", "text", -EINVAL, "accepted: kv, json"},
     {"verbose", "2", -EINVAL, "takes no value"},
     {"timeline", "", -EINVAL, "'' is not a path"},
+    {"cgroup", "", -EINVAL, "'' is not a path (accepted: a directory of cgroup2, or a"},
+    {"cgroup", NULL, -EINVAL, "needs a value (PATH)"},
     {"die-with-parent", "1", -EINVAL, "takes no value"},
     {"preserve-status", "1", -EINVAL, "takes no value"},
 };
@@ -819,6 +836,7 @@ int main(void)
     tcase_add_loop_test(good, test_number, 0, LENGTH(numbers));
     tcase_add_test(good, test_last_one_wins);
     tcase_add_test(good, test_words_and_flags);
+    tcase_add_test(good, test_cgroup);
     tcase_add_test(good, test_streams);
     tcase_add_test(good, test_ceilings_add_up);
     TCase *wrong = sbx_fixture_case(suite, "bad", 20);

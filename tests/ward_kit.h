@@ -19,7 +19,7 @@ bool sbx_ward_make(bool controllers, char path[static SBX_GROUP_KIT_SIZE]);
  * and exits with what that returns. */
 struct sbx_ward {
     pid_t pid;
-    int go; /* closed: the child runs */
+    int go; /* a byte to it: the child runs; -1: it does */
 };
 void sbx_ward_start(const char *path, int (*run)(void *context), void *context,
                     struct sbx_ward *ret_ward);

@@ -156,7 +156,7 @@ static const char *kind_of(const struct sbx_option *option)
     if (strcmp(value, "SIG") == 0) {
         return "signal";
     }
-    if (strstr(value, "DIR") != NULL) {
+    if (strstr(value, "DIR") != NULL || strncmp(option->name, "cgroup", 6) == 0) {
         return "directory";
     }
     if (names_file(value)) {

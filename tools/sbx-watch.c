@@ -41,7 +41,7 @@ struct scan {
     const char *hint;         /* goes with the failure */
     bool no_stdout;           /* it was closed when we started */
     bool no_stderr;
-    bool attaches; /* --pid: no command is wanted */
+    bool attaches; /* --pid, --cgroup: no command is wanted */
 };
 
 static const char help_hint[] = " (try sbx-watch --help)";
@@ -170,7 +170,7 @@ static void apply(struct scan *scan, const struct sbx_option *option, const char
         scan->action = option == own_options ? ACTION_HELP : ACTION_VERSION;
     } else if (!own && sbx_spec_set(scan->spec, name, value, &error) < 0) {
         fail(scan, &error, option == NULL ? help_hint : "");
-    } else if (!own && strcmp(name, "pid") == 0) {
+    } else if (!own && (strcmp(name, "pid") == 0 || strcmp(name, "cgroup") == 0)) {
         scan->attaches = true;
     } else if (!own) {
         refuse_closed(scan, name, value);
@@ -308,6 +308,7 @@ static void print_help(void)
     const struct sbx_option *table = sbx_options(&count);
     (void)fputs("Usage: sbx-watch [OPTION]... [--] COMMAND [ARG]...\n"
                 "  or:  sbx-watch [OPTION]... --pid PID\n"
+                "  or:  sbx-watch [OPTION]... --cgroup PATH\n"
                 "Run COMMAND, hold its whole process tree to limits, leave no process "
                 "behind,\nreport how it ended. Or attach to a tree that runs already.\n",
                 stdout);
