@@ -85,10 +85,11 @@ static int check_containment(const struct sbx_spec *spec, struct sbx_error *err)
         }
     }
     if (spec->backend == SBX_BACKEND_CGROUP2) {
-        return sbx_error_set(err, EINVAL, SBX_STAGE_CHECK,
-                             "option --backend: 'cgroup2' cannot be had with --%s: who is "
-                             "watched stays in the groups where it is",
-                             spec->attach.cgroup != NULL ? "cgroup" : "pid");
+        return sbx_error_set(
+            err, EINVAL, SBX_STAGE_CHECK,
+            "option --backend: 'cgroup2' cannot be had with --%s: who is "
+            "watched stays in the groups where it is",
+            spec->attach.cgroup != NULL ? "cgroup" : "pid");
     }
     return 0;
 }

@@ -264,7 +264,7 @@ static void put_usage(struct sbx_json *json, const struct sbx_usage *usage)
 static void put_sampling(struct sbx_json *json, const struct sbx_record *record)
 {
     const struct sbx_sampling *sampling = &record->sampling;
-    if (record->leader_pid <= 0) {
+    if (record->leader_pid <= 0 && record->outcome != SBX_OUTCOME_OBSERVED) {
         return;
     }
     sbx_json_object(json, "sampling");
