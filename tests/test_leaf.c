@@ -294,7 +294,7 @@ END_TEST
 /* A chain of groups, and many at its end. Returns the deepest, to be closed. */
 static int dig(int fd)
 {
-    char name[16];
+    char name[32];
     int here = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (int i = 0; i < DEPTH; i++) {
         ck_assert_int_eq(mkdirat(here, "deep", 0755), 0);
