@@ -8,8 +8,8 @@
 int sbx_set_cgroup_root(struct sbx_spec *spec, const struct sbx_rule *rule,
                         const char *value, struct sbx_error *err)
 {
-    return sbx_option_held_path(rule, value, "the path of a cgroup v2 group",
-                                &spec->cgroup_root, &spec->cgroup_root_directory_fd, err);
+    return sbx_option_held_path(rule, value, &spec->cgroup_root,
+                                &spec->cgroup_root_directory_fd, err);
 }
 
 int sbx_set_require(struct sbx_spec *spec, const struct sbx_rule *rule, const char *value,

@@ -66,10 +66,10 @@ int sbx_option_path(const struct sbx_rule *rule, const char *value, const char *
                     char **path, struct sbx_error *err);
 
 /* The same for a path that may be relative: then *directory_fd holds the directory where
- * it was given, else -1. What it held before is closed. */
-int sbx_option_held_path(const struct sbx_rule *rule, const char *value,
-                         const char *accepted, char **path, int *directory_fd,
-                         struct sbx_error *err);
+ * it was given, else -1. What it held before is closed. Accepted are the rule's bounds.
+ */
+int sbx_option_held_path(const struct sbx_rule *rule, const char *value, char **path,
+                         int *directory_fd, struct sbx_error *err);
 
 /* The working directory as a descriptor above 2, or a negative errno: a relative path
  * keeps its meaning when the directory is changed or renamed later. */

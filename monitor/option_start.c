@@ -168,7 +168,7 @@ int sbx_set_user(struct sbx_spec *spec, const struct sbx_rule *rule, const char 
 int sbx_set_chdir(struct sbx_spec *spec, const struct sbx_rule *rule, const char *value,
                   struct sbx_error *err)
 {
-    return sbx_option_held_path(rule, value, "a directory", &spec->start.directory,
+    return sbx_option_held_path(rule, value, &spec->start.directory,
                                 &spec->start.directory_fd, err);
 }
 

@@ -13,8 +13,7 @@
 static int set(struct sbx_stream *stream, const struct sbx_rule *rule, const char *value,
                struct sbx_error *err)
 {
-    return sbx_option_held_path(rule, value, rule->bounds, &stream->path,
-                                &stream->directory_fd, err);
+    return sbx_option_held_path(rule, value, &stream->path, &stream->directory_fd, err);
 }
 
 int sbx_set_stdin(struct sbx_spec *spec, const struct sbx_rule *rule, const char *value,

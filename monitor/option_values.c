@@ -71,9 +71,8 @@ int sbx_option_hold_directory(void)
     return above < 0 ? -errno : above;
 }
 
-int sbx_option_held_path(const struct sbx_rule *rule, const char *value,
-                         const char *accepted, char **path, int *directory_fd,
-                         struct sbx_error *err)
+int sbx_option_held_path(const struct sbx_rule *rule, const char *value, char **path,
+                         int *directory_fd, struct sbx_error *err)
 {
     SBX_AUTO_CLOSE int directory = -1;
     if (*value != '/' && *value != '\0') {
@@ -85,7 +84,7 @@ int sbx_option_held_path(const struct sbx_rule *rule, const char *value,
                                  rule->name, sbx_errno_text(-directory).text);
         }
     }
-    int result = sbx_option_path(rule, value, accepted, path, err);
+    int result = sbx_option_path(rule, value, rule->bounds, path, err);
     if (result == 0) {
         sbx_fd_drop(directory_fd);
         *directory_fd = sbx_fd_steal(&directory);
@@ -96,12 +95,11 @@ int sbx_option_held_path(const struct sbx_rule *rule, const char *value,
 int sbx_set_report(struct sbx_spec *spec, const struct sbx_rule *rule, const char *value,
                    struct sbx_error *err)
 {
-    static const char accepted[] = "a path, or - for stderr";
     if (strcmp(value, "-") != 0) {
-        return sbx_option_held_path(rule, value, accepted, &spec->report_path,
+        return sbx_option_held_path(rule, value, &spec->report_path,
                                     &spec->report_directory_fd, err);
     }
-    int result = sbx_option_path(rule, value, accepted, &spec->report_path, err);
+    int result = sbx_option_path(rule, value, rule->bounds, &spec->report_path, err);
     if (result == 0) {
         sbx_fd_drop(&spec->report_directory_fd);
     }

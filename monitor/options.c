@@ -135,10 +135,10 @@ static const char *const form_words[] = {
         NUMBER(sbx_kind_duration, interval_us, RANGE(1000, SBX_NUMBER_MAX, "at least 1ms"))) \
     ROW("cgroup-root", 0, "PATH", "Containment and sampling", \
         "make the cgroup of the run below this one", \
-        .set = sbx_set_cgroup_root) \
+        .set = sbx_set_cgroup_root, .bounds = "the path of a cgroup v2 group") \
     ROW("report", 'r', "FILE", "Report and messages", \
         "write the report to FILE, - is stderr", \
-        .set = sbx_set_report) \
+        .set = sbx_set_report, .bounds = "a path, or - for stderr") \
     ROW("quiet", 'q', NULL, "Report and messages", \
         "no line on stderr about breach, strays or survivors", \
         FLAG(quiet)) \
@@ -173,7 +173,7 @@ static const char *const form_words[] = {
         FLAG(die_with_parent)) \
     ROW("chdir", 0, "DIR", "How the command starts", \
         "working directory", \
-        .set = sbx_set_chdir) \
+        .set = sbx_set_chdir, .bounds = "a directory") \
     ROW("env", 0, "NAME[=VALUE]", "How the command starts", \
         "variable of its environment; NAME alone takes the caller's, whose value stays " \
         "private; repeatable", \
