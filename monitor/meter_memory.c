@@ -32,6 +32,8 @@
 #define PSS_READINGS_LIMIT 3
 #define PSS_READINGS_PEAK 2
 #define PSS_READINGS_US 100000U
+/* A peak is certain when not more than one part of these is shared. */
+#define SHARED_PART 16U
 #define PSS_DOUBT_US 500000U
 #define PSS_DOUBTS 4U
 
@@ -170,12 +172,15 @@ static void read_once(struct sbx_meter *meter, struct sbx_tree *tree, uint64_t w
     add_answers(meter, tree, now, &ret_reading->sample, &ret_reading->pss);
 }
 
-/* A sum that no members who leave can have made too large: there is one member, or what
- * members had to themselves is enough, or it does not matter. */
-static bool is_certain(const struct pss *pss, uint64_t matters)
+/* A sum that no members who leave can have made too large: there is one member, or it
+ * does not matter, or what members had to themselves is enough: to cross the limit, or to
+ * be as good as all of it, where it is the figure itself that counts. */
+static bool is_certain(const struct pss *pss, bool for_limit, uint64_t matters)
 {
+    uint64_t alone = pss->private_bytes;
     return pss->members < 2 || pss->total_bytes <= matters ||
-           pss->private_bytes > matters;
+           (for_limit ? alone > matters
+                      : alone + alone / SHARED_PART >= pss->total_bytes);
 }
 
 /* Members are read one after the other. What one has shared when it is read, and another
@@ -192,7 +197,7 @@ static struct reading read_least(struct sbx_meter *meter, struct sbx_tree *tree,
     uint64_t started = sbx_clock_us();
     struct reading least = {.sample = *sample};
     read_once(meter, tree, wait, &least);
-    bool torn = !is_certain(&least.pss, matters);
+    bool torn = !is_certain(&least.pss, for_limit, matters);
     size_t gone = least.pss.gone;
     for (int i = 1; i < attempts && torn && least.error == 0; i++) {
         if (sbx_clock_us() - started > PSS_READINGS_US) {
@@ -200,7 +205,7 @@ static struct reading read_least(struct sbx_meter *meter, struct sbx_tree *tree,
         }
         struct reading again = {.sample = *sample};
         read_once(meter, tree, wait, &again);
-        torn = again.pss.gone != gone && !is_certain(&again.pss, matters);
+        torn = again.pss.gone != gone && !is_certain(&again.pss, for_limit, matters);
         gone = again.pss.gone;
         if (again.error < 0 || again.pss.total_bytes < least.pss.total_bytes) {
             least = again;
@@ -229,6 +234,16 @@ static bool is_doubtful(struct sbx_meter *meter, const struct reading *reading)
            reading->sample.elapsed_us - meter->doubt_since_us < PSS_DOUBT_US;
 }
 
+/* Of a sum in doubt only that is certain which no member shared with another. */
+static void settle(struct pss *pss, bool torn)
+{
+    if (torn && pss->private_bytes < pss->total_bytes) {
+        pss->total_bytes = pss->private_bytes;
+        pss->anon_bytes =
+            pss->anon_bytes < pss->total_bytes ? pss->anon_bytes : pss->total_bytes;
+    }
+}
+
 static void read_pss(struct sbx_meter *meter, struct sbx_tree *tree, bool for_limit,
                      struct sbx_sample *sample)
 {
@@ -238,6 +253,7 @@ static void read_pss(struct sbx_meter *meter, struct sbx_tree *tree, bool for_li
     }
     if (!for_limit) {
         if (reading.error == 0) { /* else there is another time */
+            settle(&reading.pss, reading.torn);
             note_pss(meter, &reading.pss, &reading.sample);
             *sample = reading.sample;
         }

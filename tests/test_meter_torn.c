@@ -60,13 +60,16 @@ int __wrap_sbx_proc_smaps_at(int proc_fd, pid_t pid, struct sbx_proc_smaps *ret_
     return 0;
 }
 
+/* 0: only the peak is of interest. */
+static uint64_t limit_bytes = LIMIT_BYTES;
+
 /* Samples the tree of three, a tick apart, until one knows the memory; how many it took,
  * and what the last one said. */
 static unsigned samples_until_known(const struct said (*readings)[MEMBERS], size_t count,
                                     uint64_t *ret_memory)
 {
     static struct sbx_pss_area area;
-    const struct sbx_limits limits = {.memory_bytes = LIMIT_BYTES};
+    const struct sbx_limits limits = {.memory_bytes = limit_bytes};
     struct sbx_record record;
     struct sbx_kit kit;
     struct sbx_pss *pss = NULL;
@@ -187,6 +190,20 @@ START_TEST(private_memory_is_not_doubted)
 }
 END_TEST
 
+/* Nor does a crowd that leaves make a peak that never was. */
+START_TEST(a_torn_sum_is_no_peak)
+{
+    static const struct said readings[][MEMBERS] = {
+        {{1000, 0, 0}, {1500, 0, 0}, {3000, 1000, 0}}, /* 5,500, of 3,000 */
+        {GONE, {1500, 0, 0}, {3000, 1000, 0}},         /* 4,500 */
+    };
+    uint64_t memory = 0;
+    limit_bytes = 0;
+    ck_assert_uint_eq(samples_until_known(readings, 2, &memory), 1);
+    ck_assert_uint_eq(memory, 1000); /* what somebody had alone */
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("meter_torn");
@@ -196,5 +213,6 @@ int main(void)
     tcase_add_test(torn, a_torn_sum_is_doubted_until_it_is_whole);
     tcase_add_test(torn, nobody_hides_behind_those_who_leave);
     tcase_add_test(torn, private_memory_is_not_doubted);
+    tcase_add_test(torn, a_torn_sum_is_no_peak);
     return sbx_fixture_run(suite);
 }
