@@ -277,6 +277,29 @@ int sbx_group_kit_finish(int status)
     return status;
 }
 
+bool sbx_group_kit_make_controlled(char path[static SBX_GROUP_KIT_SIZE])
+{
+    char parent[SBX_GROUP_KIT_SIZE];
+    if (!sbx_group_kit_own(parent)) {
+        return false;
+    }
+    for (char file[SBX_GROUP_KIT_SIZE];;) {
+        sbx_group_kit_join(file, parent, "cgroup.procs");
+        if (!sbx_group_kit_is_there(file)) {
+            return false;
+        }
+        if (sbx_group_kit_has(parent, "cgroup.subtree_control", "memory") &&
+            sbx_group_kit_has(parent, "cgroup.subtree_control", "pids") &&
+            sbx_group_kit_make_in(parent, path)) {
+            break;
+        }
+        *strrchr(parent, '/') = '\0';
+    }
+    ck_assert_int_eq(sbx_group_kit_write(path, "cgroup.subtree_control", "+memory +pids"),
+                     0);
+    return true;
+}
+
 void sbx_group_kit_below(const char *parent, const char *name,
                          char path[static SBX_GROUP_KIT_SIZE])
 {

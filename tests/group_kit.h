@@ -29,6 +29,11 @@ bool sbx_group_kit_make_in(const char *parent, char path[static SBX_GROUP_KIT_SI
  * Returns the status that it is given. */
 int sbx_group_kit_finish(int status);
 
+/* A fresh group in the nearest one above us that has memory and pids on for its children
+ * (ours cannot, since we are in it); its own children have them too. false: there is
+ * none. */
+bool sbx_group_kit_make_controlled(char path[static SBX_GROUP_KIT_SIZE]);
+
 /* A group in a group; fails the test when that cannot be made. */
 void sbx_group_kit_below(const char *parent, const char *name,
                          char path[static SBX_GROUP_KIT_SIZE]);

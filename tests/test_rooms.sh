@@ -3,8 +3,8 @@
 #
 # A room includes only itself and rooms to its left; tools see only <sbx/sbx.h> and the
 # system; ours are included by room and in quotes; libevent is known to the event loop
-# alone, libproc2 to the scan alone; examples are like tools, but for the loop of their
-# own that one of them has. Reads the sources as text and compiles nothing. The
+# alone, libproc2 to the scan alone, libcgroup to cgroup/provision.c alone; examples are
+# like tools, but for the loop of their own that one of them has. Reads the sources as text and compiles nothing. The
 # second half plants one violation of each kind in a copy and wants it noticed.
 set -u
 source=$1
@@ -33,6 +33,8 @@ check_tree() {
                 bad("libevent outside monitor/loop.c")
             } else if (name ~ /^libproc2\// && file != "reaper/scan.c") {
                 bad("libproc2 outside reaper/scan.c")
+            } else if (name ~ /^libcgroup(\.h$|\/)/ && file != "cgroup/provision.c") {
+                bad("libcgroup outside cgroup/provision.c")
             } else if (name ~ /(^|\/)\.\.?\//) {
                 bad("relative path")
             } else if (target == "sbx") {
@@ -140,6 +142,8 @@ noticed monitor/x.c '#include NAME' 'computed include'
 noticed monitor/x.c '#include <event2/event.h>' 'libevent outside'
 noticed monitor/deep/x.c '#include <event.h>' 'libevent outside'
 noticed monitor/x.c '#include <libproc2/pids.h>' 'libproc2 outside'
+noticed cgroup/x.c '#include <libcgroup.h>' 'libcgroup outside'
+noticed monitor/x.c '#include <libcgroup/groups.h>' 'libcgroup outside'
 noticed tools/x.c '#include "base/fd.h"' 'tools see only'
 noticed tools/x.c '#include <base/fd.h>' 'ours are included in quotes'
 noticed tools/x.c '#include "helper.h"' 'tools see only'

@@ -16,7 +16,8 @@ command cmake cmake
 command ninja,make ninja-build
 command pkg-config pkg-config
 module libevent_core libevent-dev
-module libproc2 libproc2-dev'
+module libproc2 libproc2-dev
+module libcgroup libcgroup-dev'
 
 # What the tests and the other lanes of tools/check need on top of that.
 check_needs='
