@@ -3,8 +3,10 @@
  */
 #include "cgroup/group.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "cgroup/made.h"
 #include "cgroup/scope.h"
 
 #include <errno.h>
@@ -12,12 +14,17 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/sysinfo.h>
+#include <time.h>
 #include <unistd.h>
 
 #define UNKNOWN UINT64_MAX
 #define STALE_BOUND_US 200000U
 #define LOCK_BOUND_US 2000000U
 #define REMOVE_BOUND_US 2000000U
+/* How long the group of --cgroup-root is made again when another run has taken it away.
+ */
+#define VANISH_BOUND_US 2000000U
+#define VANISH_PAUSE_NS 200000L
 
 static const struct sbx_leaf_limits no_limits = {UNKNOWN, UNKNOWN, false, UNKNOWN,
                                                  UNKNOWN};
@@ -122,26 +129,71 @@ static void note_path(struct sbx_group *group)
     group->path[length] = '\0';
 }
 
+static int put_back(int place_fd);
+
+/* Finds the place; that of --cgroup-root is made for root when it is not there. */
+static int find_place(int proc_fd, const struct sbx_group_wish *wish,
+                      struct sbx_group *group, struct sbx_error *err)
+{
+    const unsigned wanted = wish->measured | needed_for(&wish->limits);
+    const struct sbx_place_request request = {.root = wish->root,
+                                              .root_directory_fd =
+                                                  wish->root_directory_fd,
+                                              .wanted = wanted,
+                                              .ours = wish->ours,
+                                              .ours_count = wish->ours_count};
+    const struct sbx_made_wish made = {wish->root, wish->root_directory_fd, wanted};
+    SBX_AUTO_CLOSE int made_fd = -1;
+    int r = wish->root == NULL ? 0 : sbx_made_open(proc_fd, &made, &made_fd, err);
+    if (r < 0) {
+        return r;
+    }
+    r = sbx_place_find(proc_fd, &request, &group->place, group->why_none, err);
+    if (r <= 0 && made_fd >= 0) {
+        (void)put_back(made_fd);
+    }
+    return r;
+}
+
+/* The place, and the leaf in it. 1; 0: no place; or a negative errno: of the place, with
+ * err, or of the leaf (then there is a place), with *refused. */
+static int find_and_make(int proc_fd, const struct sbx_group_wish *wish,
+                         struct sbx_group *group, struct sbx_error *refused,
+                         struct sbx_error *err)
+{
+    const struct timespec moment = {.tv_nsec = VANISH_PAUSE_NS};
+    uint64_t until = sbx_clock_add(sbx_clock_us(), VANISH_BOUND_US);
+    for (;;) {
+        struct sbx_error failure = {0};
+        int r = find_place(proc_fd, wish, group, &failure);
+        r = r <= 0 ? r : make(group, wish, refused);
+        bool vanished =
+            (r == -ENOENT || r == -ENODEV) && wish->root != NULL &&
+            sbx_made_is_possible(proc_fd, wish->root, wish->root_directory_fd);
+        if (!vanished || sbx_clock_us() >= until) {
+            if (r < 0 && group->place.fd < 0 && err != NULL) {
+                *err = failure;
+            }
+            return r == 0 && group->place.fd >= 0 ? 1 : r;
+        }
+        sbx_group_drop(group);
+        (void)nanosleep(&moment, NULL);
+    }
+}
+
 int sbx_group_open(int proc_fd, const struct sbx_group_wish *wish,
                    struct sbx_group *ret_group, struct sbx_error *err)
 {
-    struct sbx_place_request request = {.root = wish->root,
-                                        .root_directory_fd = wish->root_directory_fd,
-                                        .wanted =
-                                            wish->measured | needed_for(&wish->limits),
-                                        .ours = wish->ours,
-                                        .ours_count = wish->ours_count};
     struct sbx_group *group = ret_group;
+    struct sbx_error refused = {0};
     memset(group, 0, sizeof *group);
     group->leaf.fd = -1;
     group->place.fd = -1;
     group->armed = no_limits;
-    int r = sbx_place_find(proc_fd, &request, &group->place, group->why_none, err);
-    if (r <= 0) {
+    int r = find_and_make(proc_fd, wish, group, &refused, err);
+    if (r == 0 || (r < 0 && group->place.fd < 0)) {
         return r;
     }
-    struct sbx_error refused = {0};
-    r = make(group, wish, &refused);
     if (r < 0) {
         /* There is none, with whatever comes of that. What was changed for it goes. */
         (void)snprintf(group->why_none, sizeof group->why_none, "%.*s", SBX_WHY_SIZE - 1,
@@ -161,16 +213,25 @@ int sbx_group_open(int proc_fd, const struct sbx_group_wish *wish,
     return r;
 }
 
+static bool is_to_put_back(int place_fd)
+{
+    return sbx_scope_is_changed(place_fd) || sbx_made_is_marked(place_fd);
+}
+
 static int put_back(int place_fd)
 {
-    if (!sbx_scope_is_changed(place_fd)) {
+    if (!is_to_put_back(place_fd)) {
         return 0;
     }
     SBX_AUTO_CLOSE int lock = sbx_scope_lock(place_fd, LOCK_BOUND_US);
+    if (!is_to_put_back(place_fd)) {
+        return 0; /* another run was quicker; the place may be gone */
+    }
     if (lock < 0) {
         return sbx_scope_has_leaves(place_fd) == 1 ? 0 : lock; /* another is the last */
     }
-    return sbx_scope_restore(place_fd);
+    int r = sbx_scope_restore(place_fd);
+    return r < 0 ? r : sbx_made_take_away(place_fd);
 }
 
 int sbx_group_close(struct sbx_group *group, bool kept)

@@ -348,8 +348,8 @@ START_TEST(without_a_group_it_goes_on)
 }
 END_TEST
 
-/* A --cgroup-root that is no group, or none of cgroup2. */
-static const char *const no_roots[] = {"/proc", "/nowhere", "/tmp"};
+/* A --cgroup-root that is no group, none of cgroup2, or has no parent to be made in. */
+static const char *const no_roots[] = {"/proc", "/nowhere/below", "/tmp"};
 
 START_TEST(a_wrong_root_is_told)
 {
