@@ -32,6 +32,11 @@ command scdoc scdoc
 command bwrap bubblewrap
 command stress-ng stress-ng
 command strace strace
+command qemu-system-x86_64 qemu-system-x86
+command cpio cpio
+file /bin/busybox busybox-static
+command modprobe kmod
+command file file
 file /usr/bin/time time
 file /usr/bin/python3 python3
 python jsonschema python3-jsonschema
