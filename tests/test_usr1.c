@@ -92,8 +92,13 @@ END_TEST
 /* The largest numbers fit. */
 START_TEST(test_longest_line)
 {
-    struct sbx_spec spec = {.limits = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX,
-                                       INT64_MAX, INT64_MAX, INT64_MAX}};
+    struct sbx_spec spec = {.limits = {.wall_us = INT64_MAX,
+                                       .cpu_us = INT64_MAX,
+                                       .memory_bytes = INT64_MAX,
+                                       .processes_count = INT64_MAX,
+                                       .threads_count = INT64_MAX,
+                                       .output_bytes = INT64_MAX,
+                                       .idle_us = INT64_MAX}};
     struct sbx_record record;
     char text[SBX_USAGE_LINE_SIZE];
     sbx_record_init(&record);
