@@ -121,17 +121,22 @@ static int read_controllers(int fd, const char *file)
 /* Whether somebody has bounded the group. A limit that cannot be read may be one. */
 static bool carries_limit(int fd)
 {
-    static const char *const files[] = {"memory.max", "memory.high", "memory.swap.max",
-                                        "pids.max", "cpu.max"};
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+    static const struct {
+        const char *file;
+        const char *free; /* how it begins when it bounds nothing */
+    } limits[] = {{"memory.max", "max"},      {"memory.high", "max"},
+                  {"memory.swap.max", "max"}, {"pids.max", "max"},
+                  {"cpu.max", "max"},         {"io.max", ""},
+                  {"cpuset.cpus", ""},        {"cpuset.mems", ""}};
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
         char text[64];
-        ssize_t length = sbx_fd_read_text_at(fd, files[i], text, sizeof(text));
+        ssize_t length = sbx_fd_read_text_at(fd, limits[i].file, text, sizeof(text));
         if (length < 0 && length != -ENOENT) {
             return true;
         }
         if (length >= 0) {
             text[strcspn(text, " \n")] = '\0';
-            if (strcmp(text, "max") != 0) {
+            if (strcmp(text, limits[i].free) != 0) {
                 return true;
             }
         }

@@ -4,10 +4,11 @@
  *
  * The nearest one counts: our own group, then its ancestors, as long as we may write
  * there. The climb ends below a group that carries a limit (memory.max, memory.high,
- * memory.swap.max, pids.max, cpu.max): a run must not get away from a bound that somebody
- * has set for us. And it ends at the leaf of another run, which must not lose a member.
- * Of the places that are left, the nearest with all wanted controllers is taken, else the
- * nearest with most of them. With --cgroup-root there is that one place.
+ * memory.swap.max, pids.max, cpu.max, io.max, cpuset.cpus, cpuset.mems): a run must not
+ * get away from a bound that somebody has set for us. And it ends at the leaf of another
+ * run, which must not lose a member. Of the places that are left, the nearest with all
+ * wanted controllers is taken, else the nearest with most of them. With --cgroup-root
+ * there is that one place.
  *
  * Only looks: nothing is changed here.
  */
