@@ -67,9 +67,11 @@ int sbx_leaf_kill(int leaf_fd);
 int sbx_leaf_freeze(int leaf_fd, bool frozen, uint64_t bound_us);
 
 /* Each process in it and below, zombies left out; stops when visit returns nonzero, and
- * returns that. Else 0 or a negative errno. A pid may come twice while groups change. */
-int sbx_leaf_each_process(int leaf_fd, int (*visit)(pid_t pid, void *context),
-                          void *context);
+ * returns that. Else 0 or a negative errno: -ETIMEDOUT when groups below are still left
+ * at that moment, since there may be more of them all the time. A pid may come twice
+ * while groups change. */
+int sbx_leaf_each_process(int leaf_fd, uint64_t until_us,
+                          int (*visit)(pid_t pid, void *context), void *context);
 
 /* Takes the leaf away with all groups below it, which must have no processes, within the
  * bound. 0 when it is gone (by whomever), else a negative errno: -EBUSY, -ETIMEDOUT. */

@@ -1,8 +1,7 @@
 /*
  * leaf_tree.c - see leaf.h: the groups that a command has made below its leaf. They may
  * be thousands, deep, and still changing. So a walk holds one directory open, however
- * deep it is, and remembers for each level above where it was; and taking away has a
- * bound of time.
+ * deep it is, remembers for each level above where it was, and has a bound of time.
  *
  * Relies on cgroup2: a group is never renamed, so ".." of one below the leaf never leads
  * past it, and a position in a directory stays good while entries come and go. There are
@@ -181,8 +180,8 @@ static int visit_next(struct walk *walk, int (*visit)(pid_t pid, void *context),
     return r == 0 || is_gone(r) ? 1 : r;
 }
 
-int sbx_leaf_each_process(int leaf_fd, int (*visit)(pid_t pid, void *context),
-                          void *context)
+int sbx_leaf_each_process(int leaf_fd, uint64_t until_us,
+                          int (*visit)(pid_t pid, void *context), void *context)
 {
     struct walk walk;
     int visited = visit_one(leaf_fd, visit, context);
@@ -192,7 +191,8 @@ int sbx_leaf_each_process(int leaf_fd, int (*visit)(pid_t pid, void *context),
     int r = walk_begin(&walk, leaf_fd);
     r = r == 0 ? 1 : r;
     while (r == 1 && visited == 0) {
-        r = visit_next(&walk, visit, context, &visited);
+        r = sbx_clock_us() < until_us ? visit_next(&walk, visit, context, &visited)
+                                      : -ETIMEDOUT;
     }
     walk_end(&walk);
     return visited != 0 ? visited : r;

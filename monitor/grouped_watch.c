@@ -29,15 +29,18 @@
 /* Who was sent SIGKILL only needs a processor to die on. */
 #define DEATH_BOUND_US UINT64_C(5000000)
 #define DEATH_LOOK_US 2000U
+/* A dying process leaves its group a moment before it can be waited for. */
+#define ZOMBIE_BOUND_US 50000U
 
 #define SAMPLE_FILES                                                                     \
     (SBX_FILE_BIT(SBX_FILE_CPU) | SBX_FILE_BIT(SBX_FILE_MEMORY_CURRENT) |                \
      SBX_FILE_BIT(SBX_FILE_MEMORY_PEAK) | SBX_FILE_BIT(SBX_FILE_MEMORY_STAT) |           \
      SBX_FILE_BIT(SBX_FILE_SWAP_CURRENT))
-#define EVENT_FILES                                                                      \
-    (SBX_FILE_BIT(SBX_FILE_MEMORY_EVENTS) | SBX_FILE_BIT(SBX_FILE_MEMORY_EVENTS_LOCAL) | \
-     SBX_FILE_BIT(SBX_FILE_MEMORY_PEAK) | SBX_FILE_BIT(SBX_FILE_PIDS_EVENTS) |           \
-     SBX_FILE_BIT(SBX_FILE_PIDS_EVENTS_LOCAL) | SBX_FILE_BIT(SBX_FILE_PIDS_PEAK))
+#define OOM_FILES                                                                        \
+    (SBX_FILE_BIT(SBX_FILE_MEMORY_EVENTS) | SBX_FILE_BIT(SBX_FILE_MEMORY_EVENTS_LOCAL))
+#define THREADS_FILES                                                                    \
+    (SBX_FILE_BIT(SBX_FILE_PIDS_EVENTS) | SBX_FILE_BIT(SBX_FILE_PIDS_EVENTS_LOCAL) |     \
+     SBX_FILE_BIT(SBX_FILE_PIDS_PEAK))
 
 static bool is_on(const struct sbx_watch *watch)
 {
@@ -136,24 +139,29 @@ static struct sbx_breach breach_of(const struct sbx_watch *watch,
     return breach;
 }
 
+/* Only what a verdict can come of: it is read with each sample. */
+static uint32_t files_of(const struct sbx_leaf_limits *armed)
+{
+    return OOM_FILES |
+           (armed->memory_bytes != SBX_UNKNOWN ? SBX_FILE_BIT(SBX_FILE_MEMORY_PEAK) : 0) |
+           (armed->threads_count != SBX_UNKNOWN ? THREADS_FILES : 0);
+}
+
 void sbx_watch_judge_group(struct sbx_watch *watch)
 {
     struct sbx_grouped *grouped = watch->grouped;
     if (!is_on(watch) || !sbx_terminate_judges(&watch->terminate)) {
         return;
     }
-    struct sbx_figures now;
-    sbx_statistics_read(&grouped->statistics, EVENT_FILES, &now);
-    const struct sbx_evidence evidence = {
+    struct sbx_evidence evidence = {
         .before = grouped->before,
-        .now = now,
         .armed = grouped->group.armed,
         .anon_peak_bytes = watch->record->usage.memory_anon_peak_bytes,
-        .refused_below = grouped->group.armed.threads_count != SBX_UNKNOWN &&
-                                 now.forks_refused_local == SBX_UNKNOWN
-                             ? sbx_statistics_refused_below(grouped->group.leaf.fd)
-                             : 0,
     };
+    sbx_statistics_read(&grouped->statistics, files_of(&evidence.armed), &evidence.now);
+    if (sbx_verdict_needs_below(&evidence)) {
+        evidence.refused_below = sbx_statistics_refused_below(grouped->group.leaf.fd);
+    }
     struct sbx_verdict verdict;
     if (!sbx_verdict(&evidence, &verdict)) {
         return;
@@ -202,9 +210,10 @@ static uint64_t write_down(struct sbx_watch *watch)
     struct sbx_tree_hooks hooks = {.visit = visit_member, .context = &snapshot};
     int leaf = watch->grouped->group.leaf.fd;
     (void)sbx_leaf_freeze(leaf, true, FREEZE_BOUND_US);
-    sbx_tree_set_deadline(watch->tree, sbx_clock_us() + SNAPSHOT_BOUND_US);
+    uint64_t until = sbx_clock_us() + SNAPSHOT_BOUND_US;
+    sbx_tree_set_deadline(watch->tree, until);
     (void)sbx_tree_walk(watch->tree, &hooks, NULL);
-    (void)sbx_leaf_each_process(leaf, note_member, &snapshot);
+    (void)sbx_leaf_each_process(leaf, until, note_member, &snapshot);
     return snapshot.alive;
 }
 
@@ -235,12 +244,17 @@ bool sbx_watch_kill_group(struct sbx_watch *watch)
     watch->record->termination.killed_count += alive;
     watch->record->termination.escalated = true;
     uint64_t until = sbx_clock_us() + DEATH_BOUND_US;
+    bool emptied = false;
     do {
+        bool empty = sbx_leaf_populated(leaf) == 0;
         childless = sbx_watch_reap_all(watch);
-        if (sbx_leaf_populated(leaf) == 0) {
-            /* Zombies of those who are gone; anybody else has left the group. */
-            return childless || sbx_watch_reap_all(watch);
+        if (empty && childless) {
+            return true;
         }
+        if (empty && !emptied) {
+            until = sbx_clock_us() + ZOMBIE_BOUND_US; /* who is left then has moved out */
+        }
+        emptied = empty;
         await_child(DEATH_LOOK_US);
     } while (sbx_clock_us() < until);
     return false;
@@ -271,7 +285,8 @@ void sbx_watch_complete_group(struct sbx_watch *watch)
         empty = sbx_leaf_populated(leaf) == 0;
     }
     if (!empty && !keep) {
-        (void)sbx_leaf_each_process(leaf, name_survivor, watch);
+        (void)sbx_leaf_each_process(leaf, sbx_clock_us() + SNAPSHOT_BOUND_US,
+                                    name_survivor, watch);
     }
     if (empty && termination->proof == SBX_PROOF_NO_CHILDREN) {
         termination->proof = SBX_PROOF_GROUP_EMPTY;

@@ -10,6 +10,9 @@
  */
 #include "monitor/verdict.h"
 
+#define SLACK_PART 8U
+#define SLACK_BYTES (UINT64_C(32) << 20)
+
 static uint64_t known(uint64_t number)
 {
     return number == SBX_UNKNOWN ? 0 : number;
@@ -26,12 +29,21 @@ static uint64_t at_least(uint64_t limit, uint64_t seen)
     return seen == SBX_UNKNOWN || seen < limit ? limit : seen;
 }
 
+/* Under a limit that holds there is no more anonymous and shared memory than that; but
+ * the kernel adds up what its processors have counted with a delay. */
+static bool is_limit_gone(uint64_t limit, uint64_t anon_peak)
+{
+    return anon_peak != SBX_UNKNOWN && anon_peak > limit &&
+           anon_peak - limit > limit / SLACK_PART + SLACK_BYTES;
+}
+
 static bool is_over_memory(const struct sbx_evidence *evidence,
                            struct sbx_verdict *verdict)
 {
     uint64_t limit = evidence->armed.memory_bytes;
     if (limit == SBX_UNKNOWN ||
-        grown(evidence->before.local_oom, evidence->now.local_oom) == 0) {
+        (grown(evidence->before.local_oom, evidence->now.local_oom) == 0 &&
+         !is_limit_gone(limit, evidence->anon_peak_bytes))) {
         return false;
     }
     uint64_t seen = evidence->now.memory_peak_bytes != SBX_UNKNOWN
@@ -45,6 +57,12 @@ static bool is_over_memory(const struct sbx_evidence *evidence,
 /* Forks that the leaf's own limit refused. Where the kernel counts refusals by the limit
  * that refused (from 6.12 on), that count is enough; before, it counts where somebody
  * wanted to fork, and a limit that was never reached has refused nothing. */
+static bool is_never_reached(const struct sbx_evidence *evidence)
+{
+    return evidence->now.tasks_peak != SBX_UNKNOWN &&
+           evidence->now.tasks_peak < evidence->armed.threads_count;
+}
+
 static uint64_t refused_forks(const struct sbx_evidence *evidence)
 {
     const struct sbx_figures *before = &evidence->before;
@@ -52,12 +70,18 @@ static uint64_t refused_forks(const struct sbx_evidence *evidence)
     if (now->forks_refused_local != SBX_UNKNOWN) {
         return grown(before->forks_refused_local, now->forks_refused_local);
     }
-    if (now->tasks_peak != SBX_UNKNOWN &&
-        now->tasks_peak < evidence->armed.threads_count) {
-        return 0;
-    }
-    return grown(before->forks_refused, now->forks_refused) +
-           known(evidence->refused_below);
+    return is_never_reached(evidence) ? 0
+                                      : grown(before->forks_refused, now->forks_refused) +
+                                            known(evidence->refused_below);
+}
+
+bool sbx_verdict_needs_below(const struct sbx_evidence *evidence)
+{
+    const struct sbx_figures *now = &evidence->now;
+    return evidence->armed.threads_count != SBX_UNKNOWN &&
+           now->forks_refused != SBX_UNKNOWN && now->forks_refused_local == SBX_UNKNOWN &&
+           !is_never_reached(evidence) &&
+           grown(evidence->before.forks_refused, now->forks_refused) == 0;
 }
 
 static bool is_over_threads(const struct sbx_evidence *evidence,

@@ -3,7 +3,9 @@
  * Pure: no clock, no system call.
  *
  * An OOM kill is ours (reason memory) if it was the limit of the leaf itself that had
- * nothing left to give, whoever in it or below was killed for it. If no limit in the leaf
+ * nothing left to give, whoever in it or below was killed for it. Clearly more than the
+ * limit in samples is a breach as well: then somebody has taken the limit away, as a
+ * command of the same user can. If no limit in the leaf
  * or below was hit, it was an ancestor's or the host's (reason oom). A limit that the
  * command has set for a group of its own below is its own affair. A fork that the leaf's
  * pids.max refused is a breach of threads.
@@ -33,6 +35,9 @@ struct sbx_verdict {
     uint64_t limit;         /* SBX_UNKNOWN for oom */
     uint64_t observed;
 };
+
+/* Whether refused_below would make a difference: else it need not be looked for. */
+bool sbx_verdict_needs_below(const struct sbx_evidence *evidence);
 
 /* True and *ret_verdict when a limit was crossed: memory before threads before oom. */
 bool sbx_verdict(const struct sbx_evidence *evidence, struct sbx_verdict *ret_verdict);

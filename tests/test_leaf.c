@@ -260,7 +260,7 @@ START_TEST(test_lived_in)
         crowd[i] = settle(where[i % 4]);
     }
     memset(&seen, 0, sizeof seen);
-    ck_assert_int_eq(sbx_leaf_each_process(leaf.fd, note, &seen), 0);
+    ck_assert_int_eq(sbx_leaf_each_process(leaf.fd, UINT64_MAX, note, &seen), 0);
     ck_assert_uint_eq(seen.count, CROWD);
     for (size_t i = 0; i < CROWD; i++) {
         ck_assert(has(&seen, crowd[i]));
@@ -268,7 +268,7 @@ START_TEST(test_lived_in)
     for (size_t stop = 1; stop < CROWD; stop += 33) {
         memset(&seen, 0, sizeof seen);
         seen.stop_at = stop;
-        ck_assert_int_eq(sbx_leaf_each_process(leaf.fd, note, &seen), 42);
+        ck_assert_int_eq(sbx_leaf_each_process(leaf.fd, UINT64_MAX, note, &seen), 42);
         ck_assert_uint_eq(seen.count, stop);
     }
     ck_assert_int_eq(sbx_leaf_populated(leaf.fd), 1);
@@ -328,7 +328,10 @@ START_TEST(test_deep_and_wide)
     (void)snprintf(number, sizeof number, "%d", (int)pid);
     ck_assert_int_eq(sbx_fd_write_all(procs, number, strlen(number)), 0);
     memset(&seen, 0, sizeof seen);
-    ck_assert_int_eq(sbx_leaf_each_process(leaf.fd, note, &seen), 0);
+    ck_assert_int_eq(sbx_leaf_each_process(leaf.fd, sbx_clock_us(), note, &seen),
+                     -ETIMEDOUT); /* whoever goes on making groups */
+    ck_assert_uint_eq(seen.count, 0);
+    ck_assert_int_eq(sbx_leaf_each_process(leaf.fd, UINT64_MAX, note, &seen), 0);
     ck_assert(seen.count == 1 && seen.pids[0] == pid);
 
     uint64_t before = sbx_clock_us();

@@ -67,6 +67,13 @@ static const struct verdict_row verdicts[] = {
     {"somebody else set a limit in our leaf", {1, 1, 1, 0, 0, 10 * MIB, 3}, NO, NO, NO, 0,
      SBX_REASON_NONE, 0, 0},
 
+    {"the limit was taken away", {0, 0, 0, 0, 0, 300 * MIB, 3}, 64 * MIB, NO, 300 * MIB, 0,
+     SBX_REASON_MEMORY, 64 * MIB, 300 * MIB},
+    {"what processors count late", {0, 0, 0, 0, 0, 64 * MIB, 3}, 64 * MIB, NO, 100 * MIB, 0,
+     SBX_REASON_NONE, 0, 0},
+    {"page cache fills any group", {0, 0, 0, 0, 0, 300 * MIB, 3}, 64 * MIB, NO, 60 * MIB, 0,
+     SBX_REASON_NONE, 0, 0},
+
     {"killed from outside", {0, 1, 0, 0, 0, 10 * MIB, 3}, 64 * MIB, NO, NO, 0, SBX_REASON_OOM, NO,
      NO},
     {"killed from outside, no limit", {0, 3, 0, 0, 0, NO, NO}, NO, NO, NO, 0, SBX_REASON_OOM, NO,
@@ -156,6 +163,33 @@ START_TEST(test_verdict)
 END_TEST
 
 /* A file that was not there at first, or is not there at last. */
+/* Directories are walked for it: only where nothing else can tell. */
+START_TEST(test_below_is_asked)
+{
+    static const struct {
+        const char *name;
+        struct counters grown;
+        uint64_t threads;
+        bool needed;
+    } rows[] = {
+        {"old kernel, the limit was reached", {0, 0, 0, 0, NO, 0, 20}, 20, true},
+        {"older kernel without a peak", {0, 0, 0, 0, NO, 0, NO}, 20, true},
+        {"never reached", {0, 0, 0, 0, NO, 0, 19}, 20, false},
+        {"refused in the leaf: that is enough", {0, 0, 0, 1, NO, 0, 20}, 20, false},
+        {"the kernel says whose limit it was", {0, 0, 0, 0, 0, 0, 20}, 20, false},
+        {"no limit of ours", {0, 0, 0, 0, NO, 0, 20}, NO, false},
+        {"no pids controller", {0, 0, 0, NO, NO, 0, NO}, 20, false},
+    };
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        const struct verdict_row row = {
+            .grown = rows[i].grown, .memory = NO, .threads = rows[i].threads};
+        const struct sbx_evidence evidence = evidence_of(&row, 7);
+        ck_assert_msg(sbx_verdict_needs_below(&evidence) == rows[i].needed, "%s",
+                      rows[i].name);
+    }
+}
+END_TEST
+
 START_TEST(test_verdict_of_half_a_story)
 {
     struct sbx_evidence evidence = evidence_of(&verdicts[0], 0);
@@ -369,6 +403,7 @@ int main(void)
     TCase *verdict = sbx_fixture_case(suite, "verdict", 20);
     tcase_add_loop_test(verdict, test_verdict, 0, (int)LENGTH(verdicts));
     tcase_add_test(verdict, test_verdict_of_half_a_story);
+    tcase_add_test(verdict, test_below_is_asked);
     TCase *demand = sbx_fixture_case(suite, "demand", 20);
     tcase_add_loop_test(demand, test_demand, 0, (int)LENGTH(demands));
     tcase_add_test(demand, test_demand_has_room);
