@@ -243,6 +243,10 @@ int sbx_group_close(struct sbx_group *group, bool kept)
     }
     if (group->place.fd >= 0 && !kept) {
         int back = put_back(group->place.fd);
+        char *name = strrchr(group->path, '/');
+        if (r == 0 && back < 0 && name != NULL) {
+            *name = '\0'; /* the leaf is gone, what is left is at the place */
+        }
         r = r < 0 ? r : back;
     }
     sbx_group_drop(group);

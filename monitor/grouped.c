@@ -48,8 +48,11 @@ static bool lives(pid_t pid, uint64_t start_ticks, void *context)
 {
     const int *proc_fd = context;
     struct sbx_proc_stat stat;
-    return sbx_proc_stat_at(*proc_fd, pid, &stat) == 0 &&
-           stat.start_ticks == start_ticks && stat.state != 'Z' && stat.state != 'X';
+    int r = sbx_proc_stat_at(*proc_fd, pid, &stat);
+    if (r < 0) {
+        return r != -ESRCH && r != -ENOENT; /* what cannot be told is no death */
+    }
+    return stat.start_ticks == start_ticks && stat.state != 'Z' && stat.state != 'X';
 }
 
 static uint64_t asked(uint64_t number)
@@ -177,8 +180,9 @@ void sbx_grouped_take_figures(const struct sbx_grouped *grouped,
     }
     raise_to(&usage->swap_peak_bytes, figures.swap_peak_bytes);
     raise_to(&usage->threads_peak, figures.tasks_peak);
-    usage->oom_kills = figures.oom_kill;
-    usage->memory_pressure_us = figures.memory_pressure_us;
+    /* Taken away already by who died before it could say so: then nothing is told. */
+    raise_to(&usage->oom_kills, figures.oom_kill);
+    raise_to(&usage->memory_pressure_us, figures.memory_pressure_us);
     /* Who has left the group is in our own count alone. */
     if (figures.cpu_us != SBX_UNKNOWN &&
         (usage->cpu_us == SBX_UNKNOWN ||
@@ -192,15 +196,16 @@ void sbx_grouped_take_figures(const struct sbx_grouped *grouped,
     }
 }
 
-void sbx_grouped_end_rest(const struct sbx_grouped *grouped)
+bool sbx_grouped_end_rest(const struct sbx_grouped *grouped)
 {
     const struct timespec moment = {.tv_nsec = LOOK_NS};
     int leaf = grouped->group.leaf.fd;
     uint64_t until = sbx_clock_us() + END_BOUND_US;
-    (void)sbx_leaf_kill(leaf);
+    bool killed = sbx_leaf_kill(leaf) == 0;
     while (sbx_leaf_populated(leaf) == 1 && sbx_clock_us() < until) {
         (void)nanosleep(&moment, NULL);
     }
+    return killed;
 }
 
 void sbx_grouped_close(struct sbx_grouped *grouped, struct sbx_record *record, bool kept)

@@ -50,8 +50,9 @@ bool sbx_grouped_is_on(const struct sbx_grouped *grouped);
 void sbx_grouped_take_figures(const struct sbx_grouped *grouped,
                               struct sbx_record *record);
 
-/* Ends whoever is left in it, and waits a moment for them to be gone. */
-void sbx_grouped_end_rest(const struct sbx_grouped *grouped);
+/* Ends whoever is left in it, and waits a moment for them to be gone. False: the kernel
+ * cannot do that (it has no cgroup.kill). */
+bool sbx_grouped_end_rest(const struct sbx_grouped *grouped);
 
 /* Takes the leaf away, or notes in the record that it is left. `kept`: whoever lives in
  * it is to stay. Once for a run. */

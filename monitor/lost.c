@@ -58,8 +58,9 @@ static void note_remains_survivor(const struct sbx_member *member, const char *w
 
 static void end_group(struct sbx_grouped *grouped, struct sbx_record *record)
 {
-    sbx_grouped_end_rest(grouped);
-    record->kill = SBX_KILL_CGROUP;
+    if (sbx_grouped_end_rest(grouped)) {
+        record->kill = SBX_KILL_CGROUP;
+    }
     if (sbx_leaf_populated(grouped->group.leaf.fd) != 0) {
         record->termination.proof = SBX_PROOF_NONE;
     } else if (record->termination.proof == SBX_PROOF_NO_CHILDREN) {
