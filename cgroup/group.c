@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "cgroup/hierarchy.h"
 #include "cgroup/made.h"
 #include "cgroup/scope.h"
 
@@ -181,6 +182,15 @@ static int find_and_make(int proc_fd, const struct sbx_group_wish *wish,
     }
 }
 
+/* After processes of ours have moved for the leaf. */
+static void note_home(struct sbx_group *group, int proc_fd)
+{
+    struct sbx_hierarchy hierarchy;
+    if (sbx_hierarchy_find(proc_fd, &hierarchy, NULL) == 0 && hierarchy.own[0] != '\0') {
+        (void)sbx_hierarchy_open_group(&hierarchy, hierarchy.own, &group->home_fd);
+    }
+}
+
 int sbx_group_open(int proc_fd, const struct sbx_group_wish *wish,
                    struct sbx_group *ret_group, struct sbx_error *err)
 {
@@ -189,6 +199,7 @@ int sbx_group_open(int proc_fd, const struct sbx_group_wish *wish,
     memset(group, 0, sizeof *group);
     group->leaf.fd = -1;
     group->place.fd = -1;
+    group->home_fd = -1;
     group->armed = no_limits;
     int r = find_and_make(proc_fd, wish, group, &refused, err);
     if (r == 0 || (r < 0 && group->place.fd < 0)) {
@@ -205,6 +216,7 @@ int sbx_group_open(int proc_fd, const struct sbx_group_wish *wish,
                                    wish->root, group->why_none);
     }
     note_path(group);
+    note_home(group, proc_fd);
     struct sbx_leaf_limits limits = possible(group, &wish->limits);
     r = sbx_leaf_arm(&group->leaf, &limits, &group->armed, err);
     if (r < 0) {
@@ -253,8 +265,35 @@ int sbx_group_close(struct sbx_group *group, bool kept)
     return r;
 }
 
+/* By the name, which no other group has. */
+static int is_in_leaf(const struct sbx_group *group, int proc_fd, pid_t pid)
+{
+    char file[32];
+    char text[2 * SBX_GROUP_PATH_SIZE]; /* the groups of all hierarchies */
+    (void)snprintf(file, sizeof file, "%d/cgroup", (int)pid);
+    ssize_t length = sbx_fd_read_text_at(proc_fd, file, text, sizeof text);
+    return length < 0 ? (int)length : strstr(text, group->leaf.name) != NULL;
+}
+
+int sbx_group_recall(const struct sbx_group *group, int proc_fd, pid_t pid)
+{
+    char text[32];
+    int r = group->leaf.fd >= 0 ? is_in_leaf(group, proc_fd, pid) : 0;
+    if (r <= 0) {
+        return r;
+    }
+    if (group->home_fd < 0) {
+        return -ENODEV;
+    }
+    SBX_AUTO_CLOSE int fd = openat(group->home_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    (void)snprintf(text, sizeof text, "%d", (int)pid);
+    r = fd < 0 ? -errno : sbx_fd_write_all(fd, text, strlen(text));
+    return r < 0 ? r : 1;
+}
+
 void sbx_group_drop(struct sbx_group *group)
 {
+    sbx_fd_drop(&group->home_fd);
     sbx_fd_drop(&group->leaf.fd);
     sbx_place_done(&group->place);
 }

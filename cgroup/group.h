@@ -35,6 +35,7 @@ struct sbx_group_wish {
 struct sbx_group {
     struct sbx_leaf leaf; /* leaf.fd is -1 when there is none */
     struct sbx_place place;
+    int home_fd; /* the group of whoever made the leaf; -1: not known */
     char path[SBX_GROUP_PATH_SIZE]; /* of the leaf, in the file system */
     struct sbx_leaf_limits armed;   /* as read back; SBX_UNKNOWN: not armed */
     char why_none[SBX_WHY_SIZE];    /* why there is no leaf */
@@ -56,6 +57,14 @@ int sbx_group_open(int proc_fd, const struct sbx_group_wish *wish,
  * the descriptors of the others are closed with sbx_group_drop.
  */
 int sbx_group_close(struct sbx_group *group, bool kept);
+
+/*
+ * A process that is not of the run may have been moved into the leaf, or below it, by the
+ * command: it goes to the group of whoever made the leaf. 1: it was there; 0: it was not;
+ * or a negative errno, and it still is there. What may be frozen with the leaf must not
+ * be what is to thaw it.
+ */
+int sbx_group_recall(const struct sbx_group *group, int proc_fd, pid_t pid);
 
 /* Closes the descriptors and changes nothing. */
 void sbx_group_drop(struct sbx_group *group);

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,6 +32,7 @@ void sbx_grouped_init(struct sbx_grouped *grouped, struct sbx_grouped_area *area
     grouped->area = area;
     grouped->group.leaf.fd = -1;
     grouped->group.place.fd = -1;
+    grouped->group.home_fd = -1;
     grouped->statistics.alarm = -1;
     for (size_t i = 0; i < SBX_STATISTICS_FILES; i++) {
         grouped->statistics.fds[i] = -1;
@@ -91,6 +93,18 @@ static void note_armed(const struct sbx_leaf_limits *armed, struct sbx_record *r
                                        .cpu_quota_percent = armed->cpu_percent};
 }
 
+static void note_others(struct sbx_grouped *grouped, int proc_fd, pid_t first_pid)
+{
+    const pid_t pids[SBX_GROUPED_OTHERS] = {getpid(), first_pid};
+    for (size_t i = 0; i < SBX_GROUPED_OTHERS; i++) {
+        struct sbx_proc_stat stat;
+        if (sbx_proc_stat_at(proc_fd, pids[i], &stat) == 0) {
+            grouped->others[i] = pids[i];
+            grouped->others_start_ticks[i] = stat.start_ticks;
+        }
+    }
+}
+
 static int open_group(struct sbx_grouped *grouped, const struct sbx_spec *spec,
                       pid_t first_pid, struct sbx_error *err)
 {
@@ -118,6 +132,7 @@ static int open_group(struct sbx_grouped *grouped, const struct sbx_spec *spec,
         .ours = {getpid(), first_pid},
         .ours_count = first_pid != getpid() ? 2 : 1,
     };
+    note_others(grouped, proc_fd, first_pid);
     return sbx_group_open(proc_fd, &wish, &grouped->group, err);
 }
 
@@ -196,8 +211,60 @@ void sbx_grouped_take_figures(const struct sbx_grouped *grouped,
     }
 }
 
-bool sbx_grouped_end_rest(const struct sbx_grouped *grouped)
+/* The servants are its children, and never is one of the run: with the monitor alive
+ * those who lose their parent fall to that. */
+static bool recall_children(const struct sbx_grouped *grouped, int proc_fd, pid_t guard)
 {
+    char file[64];
+    char list[4096];
+    char *rest = NULL;
+    bool met = false;
+    (void)snprintf(file, sizeof file, "%d/task/%d/children", (int)guard, (int)guard);
+    if (sbx_fd_read_text_at(proc_fd, file, list, sizeof list) < 0) {
+        return false;
+    }
+    for (char *word = strtok_r(list, " ", &rest); word != NULL;
+         word = strtok_r(NULL, " ", &rest)) {
+        pid_t pid = (pid_t)strtol(word, NULL, 10);
+        met |= sbx_group_recall(&grouped->group, proc_fd, pid) > 0;
+    }
+    return met;
+}
+
+void sbx_grouped_step_out(const struct sbx_grouped *grouped, struct sbx_record *record)
+{
+    SBX_AUTO_CLOSE int proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool met = false;
+    if (!sbx_grouped_is_on(grouped) || proc_fd < 0) {
+        return;
+    }
+    for (size_t i = 0; i < SBX_GROUPED_OTHERS; i++) {
+        pid_t pid = grouped->others[i];
+        if (pid == 0 || !lives(pid, grouped->others_start_ticks[i], &proc_fd)) {
+            continue; /* the number may be a member's by now */
+        }
+        met |= sbx_group_recall(&grouped->group, proc_fd, pid) > 0;
+        if (i == 0 && pid != getpid()) {
+            met |= recall_children(grouped, proc_fd, pid);
+        }
+    }
+    met |= sbx_group_recall(&grouped->group, proc_fd, getpid()) > 0;
+    if (met) {
+        sbx_record_warn(record, "the command moved a process of ours into its cgroup");
+    }
+}
+
+void sbx_grouped_free_monitor(const struct sbx_grouped *grouped, pid_t monitor)
+{
+    SBX_AUTO_CLOSE int proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (sbx_grouped_is_on(grouped) && proc_fd >= 0) {
+        (void)sbx_group_recall(&grouped->group, proc_fd, monitor);
+    }
+}
+
+bool sbx_grouped_end_rest(const struct sbx_grouped *grouped, struct sbx_record *record)
+{
+    sbx_grouped_step_out(grouped, record);
     const struct timespec moment = {.tv_nsec = LOOK_NS};
     int leaf = grouped->group.leaf.fd;
     uint64_t until = sbx_clock_us() + END_BOUND_US;

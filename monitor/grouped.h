@@ -26,6 +26,8 @@ struct sbx_grouped_area {
     _Atomic int closed; /* nothing of the leaf is left to be put back */
 };
 
+#define SBX_GROUPED_OTHERS 2
+
 struct sbx_grouped {
     bool open;
     struct sbx_group group;
@@ -33,6 +35,9 @@ struct sbx_grouped {
     struct sbx_ancestors ancestors;
     struct sbx_figures before; /* at the start: a leaf starts with zeros */
     struct sbx_grouped_area *area;
+    pid_t
+        others[SBX_GROUPED_OTHERS]; /* of ours: the guard, and its front if it has one */
+    uint64_t others_start_ticks[SBX_GROUPED_OTHERS];
 };
 
 void sbx_grouped_init(struct sbx_grouped *grouped, struct sbx_grouped_area *area);
@@ -46,13 +51,20 @@ int sbx_grouped_open(struct sbx_grouped *grouped, const struct sbx_spec *spec,
 /* Whether there is a leaf. */
 bool sbx_grouped_is_on(const struct sbx_grouped *grouped);
 
+/* Guard, front, servants and the calling process leave the leaf, if the command has moved
+ * them there: before it is frozen or killed. */
+void sbx_grouped_step_out(const struct sbx_grouped *grouped, struct sbx_record *record);
+
+/* In the guard: a monitor that is late may be frozen with a leaf that it was moved to. */
+void sbx_grouped_free_monitor(const struct sbx_grouped *grouped, pid_t monitor);
+
 /* The last figures into the record. */
 void sbx_grouped_take_figures(const struct sbx_grouped *grouped,
                               struct sbx_record *record);
 
 /* Ends whoever is left in it, and waits a moment for them to be gone. False: the kernel
  * cannot do that (it has no cgroup.kill). */
-bool sbx_grouped_end_rest(const struct sbx_grouped *grouped);
+bool sbx_grouped_end_rest(const struct sbx_grouped *grouped, struct sbx_record *record);
 
 /* Takes the leaf away, or notes in the record that it is left. `kept`: whoever lives in
  * it is to stay. Once for a run. */

@@ -233,6 +233,9 @@ bool sbx_watch_kill_group(struct sbx_watch *watch)
         return false;
     }
     bool childless = sbx_watch_reap_all(watch);
+    if (sbx_leaf_populated(leaf) != 0) {
+        sbx_grouped_step_out(watch->grouped, watch->record); /* or we freeze as well */
+    }
     if (childless && sbx_leaf_populated(leaf) == 0) {
         return true;
     }

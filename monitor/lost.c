@@ -58,7 +58,7 @@ static void note_remains_survivor(const struct sbx_member *member, const char *w
 
 static void end_group(struct sbx_grouped *grouped, struct sbx_record *record)
 {
-    if (sbx_grouped_end_rest(grouped)) {
+    if (sbx_grouped_end_rest(grouped, record)) {
         record->kill = SBX_KILL_CGROUP;
     }
     if (sbx_leaf_populated(grouped->group.leaf.fd) != 0) {
@@ -85,6 +85,7 @@ void sbx_watch_lost(const struct sbx_spec *spec, struct sbx_record *record,
     sbx_boost();
     sbx_boost_session(proc_fd);
     if (grouped_on) {
+        sbx_grouped_step_out(grouped, record);
         (void)sbx_leaf_kill(
             grouped->group.leaf.fd); /* all at once; then who else is there */
     }

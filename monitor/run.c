@@ -210,6 +210,12 @@ static void usage(void *context)
     sbx_usage_tell(run->spec, &run->shared->record);
 }
 
+static void late(pid_t monitor_pid, void *context)
+{
+    struct run *run = context;
+    sbx_grouped_free_monitor(&run->grouped, monitor_pid);
+}
+
 static bool started(void *context)
 {
     struct run *run = context;
@@ -362,6 +368,7 @@ static struct sbx_guard_hooks hooks_of(struct run *run)
                                     .no_terminal = run->service != NULL ||
                                                    run->spec->start.new_session,
                                     .started = started,
+                                    .late = late,
                                     .usage = run->service != NULL ? NULL : usage,
                                     .context = run};
 }

@@ -76,6 +76,9 @@ static void look_after(struct sbx_guard *guard, int proc_fd, pid_t pid, uint64_t
     if (pid != guard->monitor || late_us < TRACED_US) {
         return;
     }
+    if (guard->hooks->late != NULL) {
+        guard->hooks->late(pid, guard->hooks->context);
+    }
     if (stat.state == 't') {
         (void)sbx_child_signal(pid, SIGKILL); /* its work falls to us */
     } else if (stat.state == 'Z') {

@@ -187,6 +187,9 @@ END_TEST
 
 /* --- what a command can do to its groups -------------------------------------------- */
 
+/* In a shell script: $G becomes the guard. */
+#define ITS_GUARD "read -r a b c G rest </proc/$PPID/stat; "
+
 static const struct {
     const char *name;
     const char *script;
@@ -205,6 +208,18 @@ static const struct {
                     "echo $! >$g/a/cgroup.procs; echo 1 >$g/a/cgroup.freeze; exit 4",
      "", 4, "exited", NULL, "sleep"},
     {"a leader that freezes itself", SBX_SCENE_LEAF "echo 1 >$g/cgroup.freeze; exit 4",
+     "--wall 300ms --grace 100ms", 124, "breach", "wall", NULL},
+    /* Frozen with it, nobody would be left to end it. */
+    {"all that is ours in its group",
+     SBX_SCENE_LEAF ITS_GUARD "for p in $G $(cat /proc/$G/task/$G/children); do "
+                              "echo $p >$g/cgroup.procs; done; " SBX_SCENE_STRAY "exit 4",
+     "", 4, "exited", NULL, "sleep"},
+    {"a guard in its group, and no monitor",
+     SBX_SCENE_LEAF ITS_GUARD "echo $G >$g/cgroup.procs; kill -9 $PPID; exec sleep 60",
+     "", 125, "lost", NULL, NULL},
+    {"a monitor in its frozen group",
+     SBX_SCENE_LEAF "mkdir $g/a; echo $PPID >$g/a/cgroup.procs; "
+                    "echo 1 >$g/cgroup.freeze; exit 4",
      "--wall 300ms --grace 100ms", 124, "breach", "wall", NULL},
     /* One that left is still ours: it was seen before, and descends from the leader. */
     {"a member that moves out",
@@ -229,6 +244,8 @@ START_TEST(whatever_it_does_it_is_ended)
     sbx_scene_text(&trial, "containment.tracking", "cgroup2");
     ck_assert_msg(courses[_i].stray == NULL || has_stray(&trial, courses[_i].stray),
                   "%s: no stray %s", courses[_i].name, courses[_i].stray);
+    ck_assert_msg(!has_stray(&trial, "sbx-watch") && !has_stray(&trial, "sbx-reader"),
+                  "%s: who watches is called a stray", courses[_i].name);
     ck_assert_uint_lt(trial.elapsed_us, 30 * SBX_US_PER_S);
     sbx_trial_done(&trial);
     sbx_scene_end();
