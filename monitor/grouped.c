@@ -16,12 +16,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 /* How long those who were sent SIGKILL are waited for by who has nothing else to do. */
 #define END_BOUND_US UINT64_C(2000000)
 #define LOOK_NS 1000000L
+#define DESCRIPTORS_MIN 64
 /* So much apart may be what wait says of everybody and what the group says. */
 #define CPU_SLACK_PART 50U
 #define CPU_SLACK_US 20000U
@@ -105,6 +107,13 @@ static void note_others(struct sbx_grouped *grouped, int proc_fd, pid_t first_pi
     }
 }
 
+/* A run needs about as many for itself as a leaf does, and can do without a leaf. */
+static bool is_short_of_descriptors(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < DESCRIPTORS_MIN;
+}
+
 static int open_group(struct sbx_grouped *grouped, const struct sbx_spec *spec,
                       pid_t first_pid, struct sbx_error *err)
 {
@@ -115,6 +124,12 @@ static int open_group(struct sbx_grouped *grouped, const struct sbx_spec *spec,
         /* The run itself will say what it thinks of that. */
         (void)snprintf(grouped->group.why_none, sizeof grouped->group.why_none,
                        "/proc cannot be read: %s", sbx_errno_text(-r).text);
+        return 0;
+    }
+    if (spec->cgroup_root == NULL && is_short_of_descriptors()) {
+        (void)snprintf(grouped->group.why_none, sizeof grouped->group.why_none,
+                       "too few descriptors (RLIMIT_NOFILE): it takes %d",
+                       DESCRIPTORS_MIN);
         return 0;
     }
     struct sbx_group_wish wish = {

@@ -273,6 +273,18 @@ static int name_survivor(pid_t pid, void *context)
     return 0;
 }
 
+/* Strays that are to be kept: nobody was to be ended, whether they descend from us or
+ * have come in. */
+static bool are_kept(const struct sbx_watch *watch)
+{
+    const struct sbx_record *record = watch->record;
+    const struct sbx_termination *termination = &record->termination;
+    return watch->spec->strays == SBX_STRAYS_KEEP && termination->survivors_count == 0 &&
+           (termination->proof == SBX_PROOF_NONE ||
+            (record->kill == SBX_KILL_NONE && record->cancel_signal == 0 &&
+             record->breach.reason == SBX_REASON_NONE));
+}
+
 void sbx_watch_complete_group(struct sbx_watch *watch)
 {
     struct sbx_termination *termination = &watch->record->termination;
@@ -280,11 +292,16 @@ void sbx_watch_complete_group(struct sbx_watch *watch)
     if (!is_on(watch)) {
         return;
     }
-    bool keep = watch->spec->strays == SBX_STRAYS_KEEP &&
-                termination->proof == SBX_PROOF_NONE && termination->survivors_count == 0;
+    bool keep = are_kept(watch);
     bool empty = sbx_leaf_populated(leaf) == 0;
     if (!empty && !keep) {
         (void)sbx_watch_kill_group(watch);
+        empty = sbx_leaf_populated(leaf) == 0;
+    }
+    if (!empty && keep && termination->proof != SBX_PROOF_NONE) {
+        struct snapshot snapshot = {.watch = watch};
+        sbx_grouped_step_out(watch->grouped, watch->record);
+        (void)sbx_leaf_each_process(leaf, SNAPSHOT_BOUND_US, note_member, &snapshot);
         empty = sbx_leaf_populated(leaf) == 0;
     }
     if (!empty && !keep) {

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -558,6 +559,67 @@ START_TEST(a_kept_stray_keeps_its_group)
 }
 END_TEST
 
+/* One that has come in is a stray like others. */
+START_TEST(who_came_in_is_kept)
+{
+    static const char script[] = SBX_SCENE_LEAF "echo $Q >$g/cgroup.procs && exit 4";
+    static const char *const command[] = {"/bin/sh", "-c", script, NULL};
+    char number[32];
+    char name[SBX_GROUP_KIT_SIZE];
+    struct sbx_trial trial = {.command = command, .prepare = sbx_scene_tell};
+    if (!sbx_scene_bare("--strays keep for somebody else")) {
+        return;
+    }
+    pid_t guest = fork();
+    if (guest == 0) {
+        (void)alarm(60);
+        (void)pause();
+        _exit(0);
+    }
+    ck_assert_int_gt(guest, 0);
+    (void)snprintf(number, sizeof number, "%d", (int)guest);
+    ck_assert_int_eq(setenv("Q", number, 1), 0);
+    trial.options = sbx_scene_options("--strays keep");
+    sbx_trial_run(&trial);
+    sbx_trial_expect(&trial, 4, "exited", NULL);
+    sbx_scene_text(&trial, "termination.proof", "none");
+    sbx_scene_number(&trial, "termination.strays.0.pid", guest, guest);
+    ck_assert_ptr_nonnull(sbx_trial_item(&trial, "containment.group_left"));
+    ck_assert_int_eq(kill(guest, 0), 0);
+    run_beside();
+    ck_assert_int_eq(waitpid(guest, NULL, WNOHANG), 0);
+    ck_assert_int_eq(kill(guest, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(guest, NULL, 0), guest);
+    ck_assert_uint_eq(sbx_group_kit_count(sbx_scene_place, "sbx-", name), 1);
+    run_beside();
+    sbx_trial_done(&trial);
+    sbx_scene_end();
+}
+END_TEST
+
+static void enter_with_few(const struct sbx_trial *trial)
+{
+    const struct rlimit few = {24, 24};
+    sbx_scene_enter(trial);
+    (void)setrlimit(RLIMIT_NOFILE, &few);
+}
+
+/* A leaf is nothing to fail for where nobody has asked for it. */
+START_TEST(with_few_descriptors_it_goes_on)
+{
+    struct sbx_trial trial = {.command = with_stray, .prepare = enter_with_few};
+    if (!sbx_scene_bare("a run with few descriptors")) {
+        return;
+    }
+    sbx_trial_run(&trial);
+    sbx_trial_expect(&trial, 3, "exited", NULL);
+    sbx_trial_expect_empty(&trial);
+    sbx_scene_text(&trial, "containment.tracking", "subreaper");
+    sbx_trial_done(&trial);
+    sbx_scene_end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cgroup");
@@ -576,10 +638,12 @@ int main(void)
     TCase *none = sbx_fixture_case(suite, "none", 120);
     tcase_add_loop_test(none, no_group_is_told, 0, (int)LENGTH(refused));
     tcase_add_test(none, without_a_group_it_goes_on);
+    tcase_add_test(none, with_few_descriptors_it_goes_on);
     tcase_add_loop_test(none, a_wrong_root_is_told, 0, (int)LENGTH(no_roots));
     TCase *left = sbx_fixture_case(suite, "left", 300);
     tcase_add_test(left, no_kill_leaves_a_group);
     tcase_add_test(left, the_guard_ends_the_leaf);
     tcase_add_test(left, a_kept_stray_keeps_its_group);
+    tcase_add_test(left, who_came_in_is_kept);
     return sbx_group_kit_finish(sbx_fixture_run(suite));
 }
