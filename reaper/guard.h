@@ -123,8 +123,8 @@ struct sbx_guard_hooks {
      * taken a sample for it or does not answer. Must not wait for anything. NULL: SIGUSR1
      * does nothing. */
     void (*usage)(void *context);
-    /* In the guard, now and then while the monitor does not do what is long due: something
-     * may be undone that holds it up. NULL: nothing can. */
+    /* In the guard, now and then while the monitor does not do what is long due:
+     * something may be undone that holds it up. NULL: nothing can. */
     void (*late)(pid_t monitor, void *context);
     void *context;
 };
