@@ -62,7 +62,7 @@ static int make(struct sbx_group *group, const struct sbx_group_wish *wish,
     struct sbx_place *place = &group->place;
     unsigned needed = needed_for(&wish->limits);
     (void)sbx_leaf_sweep_stale(place->fd, &wish->owner, STALE_BOUND_US);
-    /* Anybody who may open the directory can hold the lock: not needed, not asked for. */
+    /* Anybody who may open its file can hold the lock: not needed, not asked for. */
     unsigned missing = needed & (place->on | place->offered) & ~sbx_scope_on(place->fd);
     if (missing == 0 && !sbx_scope_is_changed(place->fd)) {
         return sbx_leaf_make(place, &wish->owner, &group->leaf, err);
@@ -82,7 +82,7 @@ static int make(struct sbx_group *group, const struct sbx_group_wish *wish,
     for (unsigned i = 0; i < SBX_CONTROLLER_COUNT; i++) {
         if ((lost & SBX_CONTROLLER_BIT(i)) != 0) {
             forbid(group, (enum sbx_controller)i,
-                   "somebody keeps the directory of the group locked (flock)");
+                   "somebody keeps cgroup.subtree_control of the group locked (flock)");
         }
     }
     return 0;

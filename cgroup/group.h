@@ -6,8 +6,8 @@
  * it, once. What had to be switched on at the place is shared with other runs there: a
  * directory `sbx-on.CONTROLLER` beside the leaves says that it was us, and the last run
  * to leave switches it off again. If processes of ours stood in the way they move into
- * `sbx-self`, and back. All of that happens under a flock of the place's directory, which
- * is waited for with a bound.
+ * `sbx-self`, and back. All of that happens under a flock of the place's
+ * cgroup.subtree_control, which is waited for with a bound.
  */
 #ifndef SBX_CGROUP_GROUP_H
 #define SBX_CGROUP_GROUP_H

@@ -37,8 +37,11 @@ int sbx_scope_lock(int place_fd, uint64_t bound_us)
 {
     const struct timespec moment = {.tv_nsec = LOCK_LOOK_NS};
     uint64_t until = sbx_clock_add(sbx_clock_us(), bound_us);
-    /* A description of its own: place_fd is shared with the processes that we fork. */
-    SBX_AUTO_CLOSE int fd = openat(place_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* A description of its own: place_fd is shared with the processes that we fork. Not
+     * of the directory: where that is the leaf of a run around this one, it is locked as
+     * long as that run lives. */
+    SBX_AUTO_CLOSE int fd =
+        openat(place_fd, CONTROL_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) {
         return -errno;
     }

@@ -2,7 +2,7 @@
  * scope.h - what runs at one place share: controllers that one of them has switched on
  * there, and the group into which processes of ours have moved for it. The state lies in
  * the place itself, as directories, so that it outlives everybody; it is changed under a
- * flock of the place's directory. Inside of this room: see group.h.
+ * flock of the place's cgroup.subtree_control. Inside of this room: see group.h.
  */
 #ifndef SBX_CGROUP_SCOPE_H
 #define SBX_CGROUP_SCOPE_H
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 /* A descriptor that holds the lock until it is closed, or a negative errno: -ETIMEDOUT
- * when somebody else has it all that time (anybody can who may open the directory). */
+ * when somebody else has it all that time (anybody can who may open that file). */
 int sbx_scope_lock(int place_fd, uint64_t bound_us);
 
 /* Whether something there was changed by a run of ours, this one or another. */

@@ -354,7 +354,9 @@ START_TEST(test_lock_held)
     if (!begin()) {
         return;
     }
-    SBX_AUTO_CLOSE int held = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char path[SBX_GROUP_PATH_SIZE];
+    (void)snprintf(path, sizeof path, "%.400s/cgroup.subtree_control", root);
+    SBX_AUTO_CLOSE int held = open(path, O_RDONLY | O_CLOEXEC);
     ck_assert_int_eq(flock(held, LOCK_EX), 0);
     uint64_t before = sbx_clock_us();
     open_group(&group);
@@ -366,6 +368,25 @@ START_TEST(test_lock_held)
         ck_assert_ptr_nonnull(strstr(group.place.why[SBX_CONTROLLER_MEMORY], "lock"));
     }
     ck_assert_int_eq(sbx_group_close(&group, false), 0);
+    end();
+}
+END_TEST
+
+/* The place is the leaf of a run around this one, which holds its lock. */
+START_TEST(test_leaf_of_another)
+{
+    if (!begin()) {
+        return;
+    }
+    SBX_AUTO_CLOSE int held = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ck_assert_int_eq(flock(held, LOCK_SH), 0);
+    open_group(&group);
+    if (controlled) {
+        ck_assert_uint_ne(group.armed.memory_bytes, U);
+        ck_assert(is_on("memory"));
+    }
+    ck_assert_int_eq(sbx_group_close(&group, false), 0);
+    ck_assert(!is_on("memory"));
     end();
 }
 END_TEST
@@ -525,6 +546,7 @@ int main(void)
     tcase_add_test(tests, test_on_before);
     tcase_add_test(tests, test_in_the_way);
     tcase_add_test(tests, test_lock_held);
+    tcase_add_test(tests, test_leaf_of_another);
     tcase_add_test(tests, test_kept);
     tcase_add_test(tests, test_broken_open);
     tcase_add_test(tests, test_broken_close);
