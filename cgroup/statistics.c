@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -169,17 +170,42 @@ void sbx_statistics_close(struct sbx_statistics *statistics)
 /* One group on the way: its directory, which is read on after those below it. */
 struct level {
     DIR *directory;
+    bool is_full; /* its own limit, or one above, may have refused what is counted here */
 };
+
+static bool read_count(int fd, const char *file, uint64_t *ret_count)
+{
+    char text[TEXT_SIZE];
+    char *end = NULL;
+    ssize_t length = sbx_fd_read_text_at(fd, file, text, sizeof(text));
+    if (length <= 0 || text[0] < '0' || text[0] > '9') {
+        return false;
+    }
+    errno = 0;
+    *ret_count = strtoull(text, &end, 10);
+    return errno == 0 && *end == '\n';
+}
+
+/* Whether its own pids.max may have refused somebody. One that was never reached has
+ * not; or anybody could hide from a limit above behind a larger one of his own. */
+static bool has_been_full(int fd)
+{
+    char text[TEXT_SIZE];
+    uint64_t limit = 0;
+    uint64_t peak = 0;
+    ssize_t length = sbx_fd_read_text_at(fd, "pids.max", text, sizeof(text));
+    if (length < 0 || strcmp(text, "max\n") == 0) {
+        return length < 0;
+    }
+    return !read_count(fd, "pids.max", &limit) || !read_count(fd, "pids.peak", &peak) ||
+           peak >= limit;
+}
 
 static uint64_t refused_in(int fd)
 {
     char text[TEXT_SIZE];
     uint64_t count = 0;
-    ssize_t length = sbx_fd_read_text_at(fd, "pids.max", text, sizeof(text));
-    if (length < 0 || strcmp(text, "max\n") != 0) {
-        return 0;
-    }
-    length = sbx_fd_read_text_at(fd, "pids.events", text, sizeof(text));
+    ssize_t length = sbx_fd_read_text_at(fd, "pids.events", text, sizeof(text));
     if (length < 0 || !sbx_statistics_find(text, (size_t)length, "max", &count)) {
         return 0;
     }
@@ -204,8 +230,9 @@ static int next_below(DIR *directory)
     return -1;
 }
 
-static bool enter(struct level *level, int fd_take)
+static bool enter(struct level *level, int fd_take, bool is_full)
 {
+    level->is_full = is_full;
     level->directory = fdopendir(fd_take);
     if (level->directory == NULL) {
         sbx_fd_drop(&fd_take);
@@ -222,7 +249,7 @@ uint64_t sbx_statistics_refused_below(int group_fd)
     int groups = 0;
     /* A fresh description: the offset of the held one is not ours to move. */
     int fd = openat(group_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || !enter(&levels[depth++], fd)) {
+    if (fd < 0 || !enter(&levels[depth++], fd, false)) {
         return 0;
     }
     while (depth > 0) {
@@ -232,11 +259,12 @@ uint64_t sbx_statistics_refused_below(int group_fd)
             continue;
         }
         groups++;
-        uint64_t refused = refused_in(fd);
+        bool is_full = levels[depth - 1].is_full || has_been_full(fd);
+        uint64_t refused = is_full ? 0 : refused_in(fd);
         sum = sum > UINT64_MAX - 1 - refused ? UINT64_MAX - 1 : sum + refused;
         if (depth == DEPTH_MAX) {
             sbx_fd_drop(&fd);
-        } else if (enter(&levels[depth], fd)) {
+        } else if (enter(&levels[depth], fd, is_full)) {
             depth++;
         }
     }

@@ -81,8 +81,9 @@ void sbx_statistics_read(const struct sbx_statistics *statistics, uint32_t files
 void sbx_statistics_quiet(const struct sbx_statistics *statistics);
 
 /* pids.events of kernels before 6.11 counts where the fork was refused, which may be in a
- * group below: the sum of `max` over the groups below whose own pids.max is no limit, for
- * those kernels. 0 where there is nothing. Walks directories: not for every sample. */
+ * group below: the sum of `max` over the groups below where no pids.max of their own, or
+ * of one between, was ever reached, for those kernels. 0 where there is nothing. Walks
+ * directories: not for every sample. */
 uint64_t sbx_statistics_refused_below(int group_fd);
 
 #endif

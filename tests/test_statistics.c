@@ -240,29 +240,39 @@ START_TEST(long_stat)
 }
 END_TEST
 
-/* Below groups without a limit of their own counts; that of one with a limit is its own
- * affair. */
+/* Below groups without a limit of their own counts, or with one that was never reached;
+ * what one that was reached may have refused, there or further below, is its own affair.
+ */
 START_TEST(refused_below)
 {
     static const struct {
         const char *group;
         const char *max;
         const char *events;
-    } rows[] = {
-        {"", "max\n", "max 100\n"}, /* itself: not below */
-        {"a", "max\n", "max 3\n"},           {"a/b", "max\n", "max 4\n"},
-        {"a/limited", "20\n", "max 1000\n"}, {"a/limited/free", "max\n", "max 5\n"},
-        {"c", "max\n", "nothing\n"}};
+        const char *peak;
+    } rows[] = {{"", "max\n", "max 100\n", "9\n"}, /* itself: not below */
+                {"a", "max\n", "max 3\n", "9\n"},
+                {"a/b", "max\n", "max 4\n", NULL},
+                {"a/limited", "20\n", "max 1000\n", "20\n"},
+                {"a/limited/free", "max\n", "max 2000\n", "9\n"},
+                {"a/older", "20\n", "max 4000\n", NULL},
+                {"a/roomy", "20\n", "max 5\n", "19\n"},
+                {"a/roomy/free", "max\n", "max 20\n", "19\n"},
+                {"a/lowered", "20\n", "max 8000\n", "21\n"},
+                {"c", "max\n", "nothing\n", "9\n"}};
     char path[SBX_FIXTURE_PATH_SIZE];
     for (size_t i = 0; i < COUNT(rows); i++) {
         (void)sbx_fixture_path(path, rows[i].group);
         ck_assert(mkdir(path, 0755) == 0 || errno == EEXIST);
         put_text(path, "pids.max", rows[i].max);
         put_text(path, "pids.events", rows[i].events);
+        if (rows[i].peak != NULL) {
+            put_text(path, "pids.peak", rows[i].peak);
+        }
     }
     SBX_AUTO_CLOSE int fd = open_directory(sbx_fixture_dir());
-    ck_assert_uint_eq(sbx_statistics_refused_below(fd), 12);
-    ck_assert_uint_eq(sbx_statistics_refused_below(fd), 12); /* nothing was moved */
+    ck_assert_uint_eq(sbx_statistics_refused_below(fd), 32);
+    ck_assert_uint_eq(sbx_statistics_refused_below(fd), 32); /* nothing was moved */
     ck_assert_uint_eq(sbx_statistics_refused_below(-1), 0);
 }
 END_TEST
