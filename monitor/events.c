@@ -25,15 +25,18 @@
 
 static void warn_if_near(struct sbx_watch *watch, const struct sbx_sample *sample)
 {
-    unsigned near = sbx_near(&watch->spec->limits, sample, watch->spec->warn_percent) &
-                    ~watch->warned;
+    struct sbx_limits limits = watch->spec->limits;
+    const struct sbx_armed *armed = &watch->record->armed;
+    if (armed->swap_bytes != SBX_UNKNOWN && armed->swap_bytes < SBX_UNKNOWN / 2) {
+        limits.memory_bytes += armed->swap_bytes; /* the sample's memory is with swap */
+    }
+    unsigned near = sbx_near(&limits, sample, watch->spec->warn_percent) & ~watch->warned;
     watch->warned |= near;
     for (int reason = 0; near != 0; reason++, near >>= 1U) {
         if ((near & 1U) == 0) {
             continue;
         }
-        struct sbx_breach at =
-            sbx_breach_of((enum sbx_reason)reason, &watch->spec->limits, sample);
+        struct sbx_breach at = sbx_breach_of((enum sbx_reason)reason, &limits, sample);
         const char *unit = sbx_breach_unit(&at);
         sbx_record_warn(watch->record, "%s is near its limit: %llu of %llu %s",
                         sbx_reason_name(at.reason), (unsigned long long)at.observed,
