@@ -99,8 +99,8 @@ static void fail_sample(struct sbx_watch *watch, const struct sbx_error *err)
 }
 
 /* Those that a sample can cross. The deadline has its own timer, which asks first whether
- * the leader has ended; memory that the kernel holds is judged by the kernel's counters.
- */
+ * the leader has ended; memory that the kernel holds is judged by the kernel's counters,
+ * as long as it does hold it. */
 static struct sbx_limits judged_limits(const struct sbx_watch *watch)
 {
     struct sbx_limits limits = watch->spec->limits;
@@ -109,6 +109,19 @@ static struct sbx_limits judged_limits(const struct sbx_watch *watch)
         limits.memory_bytes = 0;
     }
     return limits;
+}
+
+/* Memory that the kernel should hold, and does not. */
+static bool is_out_of_hand(const struct sbx_watch *watch, const struct sbx_sample *now,
+                           struct sbx_breach *ret_breach)
+{
+    if (watch->record->armed.memory_bytes == SBX_UNKNOWN ||
+        now->memory_bytes == SBX_UNKNOWN ||
+        now->memory_bytes <= sbx_watch_backstop_bytes(watch)) {
+        return false;
+    }
+    *ret_breach = sbx_breach_of(SBX_REASON_MEMORY, &watch->spec->limits, now);
+    return true;
 }
 
 void sbx_watch_on_sample(void *context)
@@ -155,7 +168,7 @@ void sbx_watch_on_sample(void *context)
     sbx_logger_look(watch->logger, watch->record, watch->terminate.phase);
     struct sbx_breach crossed;
     sbx_watch_judge_group(watch);
-    if (sbx_judge(&limits, &now, &crossed)) {
+    if (sbx_judge(&limits, &now, &crossed) || is_out_of_hand(watch, &now, &crossed)) {
         sbx_watch_breach(watch, &crossed);
     }
 }

@@ -204,7 +204,10 @@ void sbx_grouped_take_figures(const struct sbx_grouped *grouped,
     struct sbx_usage *usage = &record->usage;
     struct sbx_figures figures;
     sbx_statistics_read(&grouped->statistics, SBX_FILES_ALL, &figures);
-    if (figures.memory_peak_bytes != SBX_UNKNOWN) {
+    /* More than that was seen of a tree that has left the group. */
+    if (figures.memory_peak_bytes != SBX_UNKNOWN &&
+        (usage->memory_peak_bytes == SBX_UNKNOWN ||
+         figures.memory_peak_bytes >= usage->memory_peak_bytes)) {
         usage->memory_peak_bytes = figures.memory_peak_bytes;
         usage->memory_method = SBX_MEMORY_CGROUP;
     }

@@ -89,6 +89,14 @@ void sbx_watch_close_group(struct sbx_watch *watch);
 /* The figures for the next sample, into the meter. */
 void sbx_watch_read_group(struct sbx_watch *watch);
 
+/* Whether a member is outside of the group whose memory the kernel bounds, while they
+ * could have more than the limit together. Then the group's figure is not the tree's. */
+bool sbx_watch_has_left(struct sbx_watch *watch);
+
+/* What a sample may show of memory and swap although the kernel holds the limit: more
+ * than that, and it does not. SBX_UNKNOWN: no bound. */
+uint64_t sbx_watch_backstop_bytes(const struct sbx_watch *watch);
+
 /* Whether a limit was crossed, by the kernel's own counters; if so the run's end begins.
  */
 void sbx_watch_judge_group(struct sbx_watch *watch);

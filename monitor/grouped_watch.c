@@ -99,6 +99,7 @@ void sbx_watch_read_group(struct sbx_watch *watch)
     if (watch->meter.grouped) {
         sbx_statistics_read(&watch->grouped->statistics, SAMPLE_FILES,
                             &watch->meter.figures);
+        watch->meter.left = sbx_watch_has_left(watch);
     }
 }
 

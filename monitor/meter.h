@@ -54,6 +54,7 @@ struct sbx_meter {
     size_t status_cursor; /* rotates through the members */
     /* Where the run has a group: what that told before this sample. */
     bool grouped;
+    bool left; /* ...but somebody is outside, so its memory is not the tree's */
     struct sbx_figures figures;
 };
 

@@ -330,7 +330,7 @@ void sbx_meter_take_memory(struct sbx_meter *meter, struct sbx_tree *tree,
         sample->memory_bytes = 0;
         return;
     }
-    if (meter->grouped && meter->figures.memory_bytes != SBX_UNKNOWN) {
+    if (meter->grouped && !meter->left && meter->figures.memory_bytes != SBX_UNKNOWN) {
         take_group_memory(meter, sample);
         return;
     }

@@ -41,6 +41,7 @@ struct sbx_member {
     bool own_memory; /* known not to share its parent's: that never changes back */
     bool pss_asked;  /* in the request for PSS under way */
     bool status_due; /* new, or another name: its status should be read */
+    bool in_group;   /* when the members of the run's cgroup were last listed */
     /* For the polite signal (see polite.h). */
     bool catches; /* has a handler for it */
     bool mortal;  /* would die of it, unless it blocks it */

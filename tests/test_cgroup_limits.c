@@ -90,6 +90,40 @@ START_TEST(over_memory_is_stopped_by_the_kernel)
 }
 END_TEST
 
+/* A command of the same user can take the limit away, or leave it. What was armed is not
+ * what holds then, and the samples say so. */
+static const struct {
+    const char *name;
+    const char *script;
+    const char *method;
+} evasions[] = {
+    {"a limit that is taken back",
+     SBX_SCENE_LEAF "echo max >$g/memory.max || exit 5; \"$0\" 150 20000 0; exit 0",
+     "cgroup2"},
+    {"a member outside",
+     "mkdir $P/out; echo $$ >$P/out/cgroup.procs || exit 5; \"$0\" 150 20000 0; exit 0",
+     "pss"},
+};
+
+START_TEST(nobody_gets_away_from_the_limit)
+{
+    const char *const command[] = {"/bin/sh", "-c", evasions[_i].script, "@spike", NULL};
+    struct sbx_trial trial;
+    if (!sbx_scene_with_controllers(evasions[_i].name)) {
+        return;
+    }
+    run(&trial, command, "--memory 64M");
+    sbx_trial_expect(&trial, 124, "breach", "memory");
+    sbx_scene_expect_contained(&trial, "cgroup.kill");
+    sbx_scene_number(&trial, "breach.limit", 64 * MIB, 64 * MIB);
+    sbx_scene_number(&trial, "breach.observed", 64 * MIB, INT64_MAX);
+    sbx_scene_number(&trial, "usage.memory_peak_bytes", 64 * MIB, INT64_MAX);
+    sbx_scene_text(&trial, "usage.memory_method", evasions[_i].method);
+    ck_assert_uint_lt(trial.elapsed_us, 15 * SBX_US_PER_S); /* not by itself */
+    finish(&trial);
+}
+END_TEST
+
 /* A limit that the command has set for a group of its own below is its own affair. */
 START_TEST(its_own_limits_are_its_own_affair)
 {
@@ -539,6 +573,8 @@ int main(void)
     TCase *memory = sbx_fixture_case(suite, "memory", 120);
     tcase_add_loop_test(memory, over_memory_is_stopped_by_the_kernel, 0,
                         (int)LENGTH(greedy));
+    tcase_add_loop_test(memory, nobody_gets_away_from_the_limit, 0,
+                        (int)LENGTH(evasions));
     tcase_add_test(memory, its_own_limits_are_its_own_affair);
     tcase_add_test(memory, the_peak_is_the_groups);
     tcase_add_test(memory, measured_without_a_limit);
