@@ -7,12 +7,16 @@
  * Looks only when members could have more than the limit. Allocates nothing that lasts.
  */
 #include "monitor/grouped.h"
+
+#include "base/clock.h"
 #include "monitor/watch_private.h"
 
 /* The parts of an account that are read one after the other, or flushed by one processor
  * after the other, may be that much apart. */
 #define SLACK_PART 8U
 #define SLACK_BYTES_PER_CPU (1U << 20)
+/* A list that takes longer is one that somebody makes longer. */
+#define LIST_BOUND_US 20000U
 
 static uint64_t sum(uint64_t a, uint64_t b)
 {
@@ -75,7 +79,8 @@ bool sbx_watch_has_left(struct sbx_watch *watch)
     for (size_t i = 0; i < sbx_tree_count(tree); i++) {
         sbx_tree_member(tree, i)->in_group = false;
     }
-    if (sbx_leaf_each_process(watch->grouped->group.leaf.fd, mark, tree) < 0) {
+    if (sbx_leaf_each_process(watch->grouped->group.leaf.fd,
+                              sbx_clock_us() + LIST_BOUND_US, mark, tree) < 0) {
         return true; /* who cannot be listed is measured otherwise */
     }
     for (size_t i = 0; i < sbx_tree_count(tree); i++) {

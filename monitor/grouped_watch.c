@@ -302,7 +302,8 @@ void sbx_watch_complete_group(struct sbx_watch *watch)
     if (!empty && keep && termination->proof != SBX_PROOF_NONE) {
         struct snapshot snapshot = {.watch = watch};
         sbx_grouped_step_out(watch->grouped, watch->record);
-        (void)sbx_leaf_each_process(leaf, SNAPSHOT_BOUND_US, note_member, &snapshot);
+        (void)sbx_leaf_each_process(leaf, sbx_clock_us() + SNAPSHOT_BOUND_US, note_member,
+                                    &snapshot);
         empty = sbx_leaf_populated(leaf) == 0;
     }
     if (!empty && !keep) {
