@@ -232,7 +232,7 @@ void sbx_watch_sweep(struct sbx_watch *watch)
                         "the tree could not be read while it was swept: %s",
                         sbx_errno_name(-r));
     }
-    termination->killed_count += result.killed_count;
+    sbx_watch_count_killed(watch, result.killed_count);
     termination->escalated = termination->killed_count > 0;
     if (watch->record->kill == SBX_KILL_NONE) {
         watch->record->kill = SBX_KILL_SWEEP;

@@ -34,6 +34,7 @@ struct sbx_grouped {
     struct sbx_statistics statistics;
     struct sbx_ancestors ancestors;
     struct sbx_figures before; /* at the start: a leaf starts with zeros */
+    uint64_t outliving;        /* in the monitor: whom cgroup.kill has not ended */
     struct sbx_grouped_area *area;
     pid_t
         others[SBX_GROUPED_OTHERS]; /* of ours: the guard, and its front if it has one */
@@ -104,6 +105,10 @@ void sbx_watch_judge_group(struct sbx_watch *watch);
 /* SIGKILL to all of the group, and the wait for their end. True: nobody is left, in the
  * group or among our descendants. */
 bool sbx_watch_kill_group(struct sbx_watch *watch);
+
+/* So many members were sent SIGKILL: into the record, but for those that cgroup.kill has
+ * not ended and that were counted with it. */
+void sbx_watch_count_killed(struct sbx_watch *watch, uint64_t count);
 
 /* The tree is over, for all that wait says: who is still in the group goes too. */
 void sbx_watch_complete_group(struct sbx_watch *watch);

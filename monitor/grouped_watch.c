@@ -26,11 +26,16 @@
  * down. Who does not freeze by then (state D) is killed all the same. */
 #define FREEZE_BOUND_US 50000U
 #define SNAPSHOT_BOUND_US 500000U
-/* Who was sent SIGKILL only needs a processor to die on. */
+/* Who was sent SIGKILL only needs a processor to die on. When all who are left are in
+ * state D, as whoever is in a frozen group of cgroup v1, that may never come: the sweep
+ * knows better how long they are worth, and names them. */
 #define DEATH_BOUND_US UINT64_C(5000000)
 #define DEATH_LOOK_US 2000U
 /* A dying process leaves its group a moment before it can be waited for. */
 #define ZOMBIE_BOUND_US 50000U
+#define STUCK_BOUND_US 500000U
+#define STUCK_LOOK_US 50000U
+#define REMNANT_BOUND_US 20000U
 
 #define SAMPLE_FILES                                                                     \
     (SBX_FILE_BIT(SBX_FILE_CPU) | SBX_FILE_BIT(SBX_FILE_MEMORY_CURRENT) |                \
@@ -227,6 +232,63 @@ static void await_child(uint64_t us)
     (void)sigtimedwait(&set, NULL, &bound);
 }
 
+/* Those who are in the group after cgroup.kill. */
+struct remnant {
+    const struct sbx_watch *watch;
+    uint64_t count;
+    bool stuck; /* all in state D */
+};
+
+static int look_at_one(pid_t pid, void *context)
+{
+    struct remnant *remnant = context;
+    struct sbx_proc_stat stat;
+    if (sbx_proc_stat_at(remnant->watch->proc_fd, pid, &stat) == 0) {
+        remnant->count++;
+        remnant->stuck = remnant->stuck && stat.state == 'D';
+    }
+    return 0;
+}
+
+static struct remnant look_at_remnant(const struct sbx_watch *watch)
+{
+    struct remnant remnant = {.watch = watch, .stuck = true};
+    (void)sbx_leaf_each_process(watch->grouped->group.leaf.fd,
+                                sbx_clock_us() + REMNANT_BOUND_US, look_at_one, &remnant);
+    return remnant;
+}
+
+/* True when nobody is left, of the group and of our children. */
+static bool await_deaths(struct sbx_watch *watch)
+{
+    int leaf = watch->grouped->group.leaf.fd;
+    uint64_t now = sbx_clock_us();
+    uint64_t until = now + DEATH_BOUND_US;
+    uint64_t moved = now; /* when somebody was last seen who may still die by itself */
+    uint64_t look = now + STUCK_LOOK_US;
+    bool empty = false;
+    do {
+        bool before = empty;
+        empty = sbx_leaf_populated(leaf) == 0;
+        if (sbx_watch_reap_all(watch) && empty) {
+            watch->grouped->outliving = 0;
+            return true;
+        }
+        if (empty && !before) {
+            until = sbx_clock_us() + ZOMBIE_BOUND_US; /* who is left then has moved out */
+        }
+        await_child(DEATH_LOOK_US);
+        now = sbx_clock_us();
+        if (!empty && now >= look) {
+            struct remnant remnant = look_at_remnant(watch);
+            moved = remnant.count > 0 && remnant.stuck ? moved : now;
+            look = now + STUCK_LOOK_US;
+        }
+    } while (now < until && (empty || now - moved < STUCK_BOUND_US));
+    watch->grouped->outliving = look_at_remnant(watch).count;
+    return false;
+}
+
 bool sbx_watch_kill_group(struct sbx_watch *watch)
 {
     int leaf = watch->grouped->group.leaf.fd;
@@ -245,23 +307,15 @@ bool sbx_watch_kill_group(struct sbx_watch *watch)
         return false; /* the sweep finds them frozen, which is half its work */
     }
     watch->record->kill = SBX_KILL_CGROUP;
-    watch->record->termination.killed_count += alive;
+    sbx_watch_count_killed(watch, alive);
     watch->record->termination.escalated = true;
-    uint64_t until = sbx_clock_us() + DEATH_BOUND_US;
-    bool emptied = false;
-    do {
-        bool empty = sbx_leaf_populated(leaf) == 0;
-        childless = sbx_watch_reap_all(watch);
-        if (empty && childless) {
-            return true;
-        }
-        if (empty && !emptied) {
-            until = sbx_clock_us() + ZOMBIE_BOUND_US; /* who is left then has moved out */
-        }
-        emptied = empty;
-        await_child(DEATH_LOOK_US);
-    } while (sbx_clock_us() < until);
-    return false;
+    return await_deaths(watch);
+}
+
+void sbx_watch_count_killed(struct sbx_watch *watch, uint64_t count)
+{
+    uint64_t again = watch->grouped->outliving;
+    watch->record->termination.killed_count += count > again ? count - again : 0;
 }
 
 static int name_survivor(pid_t pid, void *context)
@@ -269,7 +323,8 @@ static int name_survivor(pid_t pid, void *context)
     struct sbx_watch *watch = context;
     struct sbx_proc_stat stat;
     if (sbx_proc_stat_at(watch->proc_fd, pid, &stat) == 0 && stat.state != 'Z') {
-        sbx_record_survivor(watch->record, pid, stat.name, "still in the group");
+        const char *why = stat.state == 'D' ? SBX_SWEEP_WHY_STUCK : "still in the group";
+        sbx_record_survivor(watch->record, pid, stat.name, why);
     }
     return 0;
 }

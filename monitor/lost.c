@@ -17,9 +17,13 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
+/* A list of the leaf that takes longer is one that somebody makes longer. */
+#define LIST_BOUND_US 500000U
+
 struct remains {
     struct sbx_record *record;
     struct sbx_tree *tree;
+    int proc_fd;
     pid_t leader;
 };
 
@@ -56,13 +60,48 @@ static void note_remains_survivor(const struct sbx_member *member, const char *w
     sbx_record_survivor(remains->record, member->stat.pid, member->stat.name, why);
 }
 
-static void end_group(struct sbx_grouped *grouped, struct sbx_record *record)
+static int count_one(pid_t pid, void *context)
 {
+    (void)pid;
+    *(uint64_t *)context += 1;
+    return 0;
+}
+
+/* All at once; then who else is there. How many there were; 0 if the kernel cannot. */
+static uint64_t kill_group(const struct sbx_grouped *grouped, struct sbx_record *record)
+{
+    int leaf = grouped->group.leaf.fd;
+    uint64_t count = 0;
+    (void)sbx_leaf_each_process(leaf, sbx_clock_us() + LIST_BOUND_US, count_one, &count);
+    if (sbx_leaf_kill(leaf) < 0) {
+        return 0;
+    }
+    record->kill = SBX_KILL_CGROUP;
+    return count;
+}
+
+static int name_member(pid_t pid, void *context)
+{
+    struct remains *remains = context;
+    struct sbx_proc_stat stat;
+    if (sbx_proc_stat_at(remains->proc_fd, pid, &stat) == 0 && stat.state != 'Z') {
+        sbx_record_survivor(remains->record, pid, stat.name,
+                            stat.state == 'D' ? SBX_SWEEP_WHY_STUCK
+                                              : "still in the group");
+    }
+    return 0;
+}
+
+static void end_group(struct sbx_grouped *grouped, struct remains *remains)
+{
+    struct sbx_record *record = remains->record;
     if (sbx_grouped_end_rest(grouped, record)) {
         record->kill = SBX_KILL_CGROUP;
     }
     if (sbx_leaf_populated(grouped->group.leaf.fd) != 0) {
         record->termination.proof = SBX_PROOF_NONE;
+        (void)sbx_leaf_each_process(grouped->group.leaf.fd,
+                                    sbx_clock_us() + LIST_BOUND_US, name_member, remains);
     } else if (record->termination.proof == SBX_PROOF_NO_CHILDREN) {
         record->termination.proof = SBX_PROOF_GROUP_EMPTY;
     }
@@ -76,31 +115,34 @@ void sbx_watch_lost(const struct sbx_spec *spec, struct sbx_record *record,
 {
     (void)spec;
     uint64_t started = sbx_clock_us();
-    struct remains remains = {.record = record, .leader = atomic_load(&pair->leader_pid)};
+    struct remains remains = {
+        .record = record, .proc_fd = -1, .leader = atomic_load(&pair->leader_pid)};
     struct sbx_sweep_hooks hooks = {
         .reap = reap_remains, .survivor = note_remains_survivor, .context = &remains};
     struct sbx_sweep_result result = {0};
     SBX_AUTO_CLOSE int proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool grouped_on = sbx_grouped_is_on(grouped);
+    remains.proc_fd = proc_fd;
     sbx_boost();
     sbx_boost_session(proc_fd);
+    record->kill = SBX_KILL_SWEEP;
     if (grouped_on) {
         sbx_grouped_step_out(grouped, record);
-        (void)sbx_leaf_kill(
-            grouped->group.leaf.fd); /* all at once; then who else is there */
     }
+    uint64_t killed = grouped_on ? kill_group(grouped, record) : 0;
     int r = sbx_tree_new(proc_fd, 0, &remains.tree, &record->error);
     if (r == 0) {
         (void)sbx_sweep(remains.tree, proc_fd, &hooks, &result);
     }
     record->outcome = SBX_OUTCOME_LOST;
     record->usage.cpu_complete = false;
-    record->kill = SBX_KILL_SWEEP;
-    record->termination.killed_count += result.killed_count;
+    /* Those of the group whom the sweep met before they were gone count once. */
+    killed = killed > result.killed_count ? killed : result.killed_count;
+    record->termination.killed_count += killed;
     record->termination.escalated = record->termination.killed_count > 0;
     record->termination.proof = result.empty ? SBX_PROOF_NO_CHILDREN : SBX_PROOF_NONE;
     if (grouped_on) {
-        end_group(grouped, record);
+        end_group(grouped, &remains);
     }
     record->termination.duration_us = sbx_clock_us() - started;
     record->finished_real_us = sbx_clock_real_us();

@@ -251,7 +251,7 @@ const char *sbx_sweep_why_alive(const struct sbx_member *member)
         return "zombie, held by a tracer or its parent";
     }
     if (member->stat.state == 'D') {
-        return "uninterruptible or frozen (state D)";
+        return SBX_SWEEP_WHY_STUCK;
     }
     return member->killed ? "killed, but not yet scheduled to die" : "still forking";
 }

@@ -41,6 +41,8 @@ struct sbx_sweep_result {
 #define SBX_SWEEP_STUCK_US UINT64_C(3000000)
 #define SBX_SWEEP_REFUSED_US UINT64_C(500000)
 
+#define SBX_SWEEP_WHY_STUCK "uninterruptible or frozen (state D)"
+
 /* The caller has raised its priority (boost.h): a bomb has a thousand scheduling groups.
  * Ends everything below the calling process. SIGCHLD must be blocked. Returns 0 whether
  * or not it became empty (see result), or a negative errno when the tree could not even

@@ -503,6 +503,8 @@ START_TEST(the_guard_ends_the_leaf)
     sbx_trial_expect(&trial, 125, "lost", NULL);
     sbx_trial_expect_empty(&trial);
     sbx_scene_text(&trial, "containment.tracking", "cgroup2");
+    sbx_scene_text(&trial, "containment.kill", "cgroup.kill");
+    sbx_scene_number(&trial, "termination.killed_count", 2, 2); /* sh, and its sleep */
     sbx_trial_done(&trial);
     sbx_scene_end();
 }
@@ -620,6 +622,60 @@ START_TEST(with_few_descriptors_it_goes_on)
 }
 END_TEST
 
+/* --- who does not die ----------------------------------------------------------------
+ */
+
+static char
+    frozen[64]; /* a group of cgroup v1: SIGKILL does nothing until it is thawed */
+
+static bool make_frozen(void)
+{
+    (void)snprintf(frozen, sizeof frozen, "/sys/fs/cgroup/freezer/sbxtest-%d",
+                   (int)getpid());
+    if (mkdir(frozen, 0755) < 0) {
+        sbx_group_kit_skip("a frozen member", "no freezer of cgroup v1 for this user");
+        return false;
+    }
+    return true;
+}
+
+static void tell_frozen(const struct sbx_trial *trial)
+{
+    sbx_scene_tell(trial);
+    (void)setenv("F", frozen, 1);
+}
+
+/* It is named, by what it is, and counts once, although three ways to end it were tried;
+ * and none of them waits for as long as if it were the only one. */
+START_TEST(who_does_not_die_is_named)
+{
+    static const char *const command[] = {
+        "/bin/sh", "-c",
+        "echo $$ >$F/cgroup.procs; echo FROZEN >$F/freezer.state; exit 6", NULL};
+    struct sbx_trial trial = {.command = command, .prepare = tell_frozen};
+    if (!sbx_scene_bare("a frozen member")) {
+        return;
+    }
+    if (make_frozen()) {
+        trial.options = sbx_scene_options("--wall 300ms --grace 0");
+        sbx_trial_run(&trial);
+        (void)sbx_group_kit_write(frozen, "freezer.state", "THAWED");
+        (void)sbx_trial_end_children(30);
+        ck_assert_int_eq(rmdir(frozen), 0);
+        sbx_trial_expect(&trial, 125, "breach", "wall");
+        sbx_scene_text(&trial, "termination.proof", "none");
+        sbx_scene_number(&trial, "termination.killed_count", 1, 1);
+        sbx_scene_number(&trial, "termination.survivors_count", 1, 1);
+        sbx_scene_text(&trial, "termination.survivors.0.why",
+                       "uninterruptible or frozen (state D)");
+        sbx_scene_number(&trial, "termination.duration_us", 0, 9 * SBX_US_PER_S);
+        run_beside(); /* takes its group away */
+        sbx_trial_done(&trial);
+    }
+    sbx_scene_end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cgroup");
@@ -645,5 +701,8 @@ int main(void)
     tcase_add_test(left, the_guard_ends_the_leaf);
     tcase_add_test(left, a_kept_stray_keeps_its_group);
     tcase_add_test(left, who_came_in_is_kept);
+    if (getenv("SBX_LONG") != NULL) { /* most of it is waiting */
+        tcase_add_test(left, who_does_not_die_is_named);
+    }
     return sbx_group_kit_finish(sbx_fixture_run(suite));
 }
