@@ -85,8 +85,9 @@ int sbx_leaf_mark_kept(int leaf_fd);
 bool sbx_leaf_is_name(const char *name);
 
 /* Ends and takes away the leaves below the place that were left behind: of our scope,
- * their owner gone, their lock free, not kept. Bounded. Returns how many leaves of runs,
- * ours or not, are still there, or a negative errno. */
+ * their owner gone, their lock free, not kept. Bounded; a few are ended even when the
+ * bound is over. Returns how many leaves of runs, ours or not, are still there, or a
+ * negative errno. */
 int sbx_leaf_sweep_stale(int place_fd, const struct sbx_owner *owner, uint64_t bound_us);
 
 #endif

@@ -415,8 +415,8 @@ START_TEST(test_left_behind)
         }
         sbx_fd_drop(&locks[i]);
     }
-    /* Kept no more, and locked no more. */
-    ck_assert_int_eq(sbx_leaf_sweep_stale(place.fd, &us, BOUND_US), stay - 2);
+    /* Kept no more, and locked no more. The first few go, however late it is. */
+    ck_assert_int_eq(sbx_leaf_sweep_stale(place.fd, &us, 0), stay - 2);
     end();
 }
 END_TEST
