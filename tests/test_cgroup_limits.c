@@ -193,7 +193,7 @@ END_TEST
  * read. Memory file systems have none of it: their files are memory. */
 static const char *cached_file(char path[static SBX_FIXTURE_PATH_SIZE], bool *ret_write)
 {
-    static const char *const disks[] = {"/dev/vda", "/dev/vdb", "/dev/sda"};
+    static const char *const disks[] = {"/dev/ram1", "/dev/vda", "/dev/sda"};
     static const long memory_magics[] = {0x01021994, (long)0x858458f6}; /* tmpfs, ramfs */
     struct statfs status;
     ck_assert_int_eq(statfs(sbx_fixture_dir(), &status), 0);

