@@ -217,7 +217,8 @@ START_TEST(a_breach_has_its_status)
     if (_i == 0 || strcmp(row->reason, "wall") != 0) {
         sbx_trial_validate(&trial);
     }
-    /* Where the kernel refuses the fork, the command may have ended before it is killed. */
+    /* Where the kernel refuses the fork, the command may have ended before it is killed.
+     */
     bool refused = strcmp(row->reason, "threads") == 0 &&
                    sbx_trial_has(&trial, "armed.threads") &&
                    sbx_trial_has(&trial, "exit_code");
