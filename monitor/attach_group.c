@@ -25,6 +25,8 @@
 #include <unistd.h>
 
 #define DEPTH_MAX 32
+/* Whoever makes groups faster than we look at them is not waited for. */
+#define WALK_BOUND_US 500000U
 #define CHUNK 2048
 #define SHOWN_SIZE 256
 
@@ -35,6 +37,7 @@ struct naming {
     void *context;
     struct sbx_watch_group *group;
     pid_t self;
+    uint64_t until_us;
 };
 
 static int name_one(struct naming *naming, uint64_t pid)
@@ -87,6 +90,9 @@ static int name_below(struct naming *naming, int group_fd, int depth)
     _Alignas(struct dirent64) char entries[CHUNK];
     SBX_AUTO_CLOSE int procs = openat(group_fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
     int r = procs < 0 ? 0 : name_in(naming, procs);
+    if (r == 0 && sbx_clock_us() >= naming->until_us) {
+        r = -ETIMEDOUT;
+    }
     if (r != 0 || depth == DEPTH_MAX) {
         return r;
     }
@@ -113,7 +119,11 @@ static int name_below(struct naming *naming, int group_fd, int depth)
 static int name_members(sbx_proc_visit *visit, void *visit_context, void *context)
 {
     struct sbx_watch *watch = context;
-    struct naming naming = {visit, visit_context, &watch->attach.group, getpid()};
+    struct naming naming = {.visit = visit,
+                            .context = visit_context,
+                            .group = &watch->attach.group,
+                            .self = getpid(),
+                            .until_us = sbx_clock_us() + WALK_BOUND_US};
     return name_below(&naming, watch->attach.group.fd, 0);
 }
 
