@@ -201,6 +201,7 @@ static struct reading read_least(struct sbx_meter *meter, struct sbx_tree *tree,
     size_t gone = least.pss.gone;
     for (int i = 1; i < attempts && torn && least.error == 0; i++) {
         if (sbx_clock_us() - started > PSS_READINGS_US) {
+            torn = for_limit || gone > 0; /* a peak has nothing against it but that */
             break;
         }
         struct reading again = {.sample = *sample};
@@ -254,6 +255,9 @@ static void read_pss(struct sbx_meter *meter, struct sbx_tree *tree, bool for_li
     if (!for_limit) {
         if (reading.error == 0) { /* else there is another time */
             settle(&reading.pss, reading.torn);
+            if (reading.torn) {
+                meter->read_bound_bytes = 0; /* worth another reading */
+            }
             note_pss(meter, &reading.pss, &reading.sample);
             *sample = reading.sample;
         }
