@@ -213,8 +213,20 @@ run_machine() {
     return "$machine_status"
 }
 
-# For when there is no result: what the machine said last, without the registers of a crash.
-show_console() {
+# no_results KERNEL STATUS SECONDS: ends with what the machine said last, without the registers
+# of a crash.
+no_results() {
     tail -n 3 -- "$work/qemu.log" >&2
-    tr -d '\r' <"$work/console" | grep -vE 'Call Trace|^\[[^]]*\]  [ ?]|R[0-9A-Z]+: [0-9a-f]{16}' | tail -n 30 >&2
+    if [ -f "$work/console" ]; then
+        tr -d '\r' <"$work/console" | grep -vE 'Call Trace|^\[[^]]*\]  [ ?]|R[0-9A-Z]+: [0-9a-f]{16}' | tail -n 30 >&2
+    fi
+    case $2 in
+    124 | 137) defect "kernel $1: not at its end after $3 s" ;;
+    *) defect "kernel $1: no results (QEMU's status: $2)" ;;
+    esac
+}
+
+# One word for sh.
+quote() {
+    printf "'%s'" "$(printf '%s\n' "$1" | sed "s/'/'\\\\''/g")"
 }
