@@ -100,11 +100,9 @@ sbx_set_function sbx_set_report_fd;
 sbx_set_function sbx_set_log, sbx_set_timeline;
 /* --- option_streams.c --- */
 sbx_set_function sbx_set_stdin, sbx_set_stdout, sbx_set_stderr;
-/* In option_attach.c. */
-sbx_set_function sbx_set_cgroup;
 
 /* --- option_group.c --- */
-sbx_set_function sbx_set_cgroup_root, sbx_set_require;
+sbx_set_function sbx_set_cgroup, sbx_set_cgroup_root, sbx_set_require;
 
 /* Whether a descriptor is one that the specification itself has opened. */
 bool sbx_spec_holds(const struct sbx_spec *spec, int fd);
