@@ -173,7 +173,7 @@ put_modules() {
     mkdir -p -- "$directory" || return 1
     for module in "$@"; do
         modprobe -d "$cache/linux-$kernel" -S "$(kernel_version "$kernel")" --show-depends "$module" || return 1
-    done | sed -n 's/^insmod \([^ ]*\).*/\1/p' | awk '!seen[$0]++' | while IFS= read -r file; do
+    done | sed -n 's/^insmod \(.*\.ko\(\.xz\)\{0,1\}\).*/\1/p' | awk '!seen[$0]++' | while IFS= read -r file; do
         name=${file##*/}
         case $name in
         *.xz) /bin/busybox unxz -c "$file" >"$directory/${name%.xz}" || return 1 ;;
