@@ -191,16 +191,21 @@ static void note_home(struct sbx_group *group, int proc_fd)
     }
 }
 
-int sbx_group_open(int proc_fd, const struct sbx_group_wish *wish,
-                   struct sbx_group *ret_group, struct sbx_error *err)
+void sbx_group_init(struct sbx_group *group)
 {
-    struct sbx_group *group = ret_group;
-    struct sbx_error refused = {0};
     memset(group, 0, sizeof *group);
     group->leaf.fd = -1;
     group->place.fd = -1;
     group->home_fd = -1;
     group->armed = no_limits;
+}
+
+int sbx_group_open(int proc_fd, const struct sbx_group_wish *wish,
+                   struct sbx_group *ret_group, struct sbx_error *err)
+{
+    struct sbx_group *group = ret_group;
+    struct sbx_error refused = {0};
+    sbx_group_init(group);
     int r = find_and_make(proc_fd, wish, group, &refused, err);
     if (r == 0 || (r < 0 && group->place.fd < 0)) {
         return r;
@@ -250,8 +255,11 @@ int sbx_group_close(struct sbx_group *group, bool kept)
 {
     int r = 0;
     if (group->leaf.fd >= 0) {
+        /* Who is in it now does not die: he is named already, and not worth a wait. */
+        bool stays = !kept && sbx_leaf_populated(group->leaf.fd) == 1;
         r = kept ? sbx_leaf_mark_kept(group->leaf.fd)
-                 : sbx_leaf_remove(group->place.fd, group->leaf.name, REMOVE_BOUND_US);
+                 : sbx_leaf_remove(group->place.fd, group->leaf.name,
+                                   stays ? 0 : REMOVE_BOUND_US);
     }
     if (group->place.fd >= 0 && !kept) {
         int back = put_back(group->place.fd);

@@ -41,6 +41,9 @@ struct sbx_group {
     char why_none[SBX_WHY_SIZE];    /* why there is no leaf */
 };
 
+/* No leaf, nothing armed. */
+void sbx_group_init(struct sbx_group *group);
+
 /*
  * 0: there is a leaf, or none could be made (leaf.fd is -1, why_none says why): a limit
  * whose controller cannot be had is left out of `armed`, and place.why tells why. What

@@ -82,7 +82,11 @@ int sbx_armament_check(const struct sbx_spec *spec, const struct sbx_armament *a
                        struct sbx_error *err)
 {
     const struct sbx_limits *limits = &spec->limits;
-    const struct sbx_leaf_limits *armed = &armament->armed;
+    static const struct sbx_leaf_limits nothing = {SBX_UNKNOWN, SBX_UNKNOWN, false,
+                                                   SBX_UNKNOWN, SBX_UNKNOWN};
+    /* Whatever else it says: without a leaf nothing is held. */
+    const struct sbx_leaf_limits *armed =
+        armament->has_leaf ? &armament->armed : &nothing;
     bool demanded = requires(spec, SBX_REQUIRE_KERNEL_LIMITS);
     if (!armament->has_leaf &&
         (spec->backend == SBX_BACKEND_CGROUP2 || requires(spec, SBX_REQUIRE_CGROUP2))) {

@@ -32,9 +32,7 @@ void sbx_grouped_init(struct sbx_grouped *grouped, struct sbx_grouped_area *area
 {
     memset(grouped, 0, sizeof *grouped);
     grouped->area = area;
-    grouped->group.leaf.fd = -1;
-    grouped->group.place.fd = -1;
-    grouped->group.home_fd = -1;
+    sbx_group_init(&grouped->group);
     grouped->statistics.alarm = -1;
     for (size_t i = 0; i < SBX_STATISTICS_FILES; i++) {
         grouped->statistics.fds[i] = -1;

@@ -6,6 +6,7 @@
  * it: the monitor, or the guard when that is gone.
  *
  * grouped.c: what guard and monitor have in common. grouped_watch.c: the monitor's part.
+ * grouped_outside.c: members that have left the leaf, and limits that were lifted.
  */
 #ifndef SBX_MONITOR_GROUPED_H
 #define SBX_MONITOR_GROUPED_H
@@ -79,7 +80,6 @@ void sbx_grouped_leave(struct sbx_grouped *grouped);
 void sbx_grouped_done(struct sbx_grouped *grouped, struct sbx_record *record);
 
 struct sbx_watch;
-struct sbx_sample;
 
 /* --- grouped_watch.c: in the monitor --- */
 

@@ -10,9 +10,6 @@
  */
 #include "monitor/verdict.h"
 
-#define SLACK_PART 8U
-#define SLACK_BYTES (UINT64_C(32) << 20)
-
 static uint64_t known(uint64_t number)
 {
     return number == SBX_UNKNOWN ? 0 : number;
@@ -29,21 +26,12 @@ static uint64_t at_least(uint64_t limit, uint64_t seen)
     return seen == SBX_UNKNOWN || seen < limit ? limit : seen;
 }
 
-/* Under a limit that holds there is no more anonymous and shared memory than that; but
- * the kernel adds up what its processors have counted with a delay. */
-static bool is_limit_gone(uint64_t limit, uint64_t anon_peak)
-{
-    return anon_peak != SBX_UNKNOWN && anon_peak > limit &&
-           anon_peak - limit > limit / SLACK_PART + SLACK_BYTES;
-}
-
 static bool is_over_memory(const struct sbx_evidence *evidence,
                            struct sbx_verdict *verdict)
 {
     uint64_t limit = evidence->armed.memory_bytes;
     if (limit == SBX_UNKNOWN ||
-        (grown(evidence->before.local_oom, evidence->now.local_oom) == 0 &&
-         !is_limit_gone(limit, evidence->anon_peak_bytes))) {
+        grown(evidence->before.local_oom, evidence->now.local_oom) == 0) {
         return false;
     }
     uint64_t seen = evidence->now.memory_peak_bytes != SBX_UNKNOWN

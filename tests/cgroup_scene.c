@@ -65,6 +65,8 @@ bool sbx_scene_in(const char *path)
 bool sbx_scene_without_enabled(const char *what)
 {
     const char *delegated = getenv("SBX_GUEST_CGROUP");
+    ck_assert_msg(delegated != NULL || getenv("SBX_GUEST") == NULL,
+                  "a guest without a group to run it in: %s", what);
     if (delegated == NULL) {
         sbx_group_kit_skip(what, "SBX_GUEST_CGROUP names no group with controllers");
         return false;

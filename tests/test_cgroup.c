@@ -451,17 +451,22 @@ static const char *const restless[] = {
     SBX_SCENE_LEAF "mkdir $g/a; sleep 60 & echo $! >$g/a/cgroup.procs; sleep 0.03", NULL};
 
 /* Whatever was killed, and when: after the next start nothing is left, of processes and
- * of groups. With both gone there is nobody but that next start. */
+ * of groups, and no controller is on that was not. With both gone there is nobody but
+ * that next start. */
 START_TEST(no_kill_leaves_a_group)
 {
+    const bool switched = _i == 1; /* the place's controllers are to be switched on */
+    const char *options =
+        switched ? "--require kernel-limits --memory 64M --threads 50" : " ";
     int rounds = getenv("SBX_LONG") != NULL ? 100 : 10;
-    if (!sbx_scene_bare("kills at random moments")) {
+    if (switched ? !sbx_scene_without_enabled("kills where controllers are switched on")
+                 : !sbx_scene_bare("kills at random moments")) {
         return;
     }
     for (int round = 0; round < rounds; round++) {
         enum target target = (enum target)((unsigned)round % TARGETS);
         struct sbx_trial trial = {.command = restless, .prepare = sbx_scene_tell};
-        trial.options = sbx_scene_options(" ");
+        trial.options = sbx_scene_options("%s", options);
         sbx_trial_start(&trial);
         kill_at_random(&trial, target);
         sbx_trial_wait(&trial);
@@ -471,7 +476,7 @@ START_TEST(no_kill_leaves_a_group)
         sbx_scene_wait_gone(target == BOTH ? "sbx-" : "", 30);
     }
     struct sbx_trial last = {.command = restless, .prepare = sbx_scene_tell};
-    last.options = sbx_scene_options(" ");
+    last.options = sbx_scene_options("%s", options);
     sbx_trial_run(&last);
     sbx_trial_expect(&last, 0, "exited", NULL);
     ck_assert_str_eq(sbx_trial_string(&last, "termination.proof"), "group-empty");
@@ -622,6 +627,27 @@ START_TEST(with_few_descriptors_it_goes_on)
 }
 END_TEST
 
+/* But what is demanded of the kernel is not had without one. */
+static const char *const too_few[] = {
+    "--require kernel-limits --memory 100M", "--require kernel-limits --threads 100",
+    "--memory 100M --swap 10M", "--cpu-quota 50", "--require cgroup2"};
+
+START_TEST(with_few_descriptors_nothing_demanded_runs)
+{
+    struct sbx_trial trial = {
+        .command = with_stray, .options = too_few[_i], .prepare = enter_with_few};
+    if (!sbx_scene_bare("a demand with few descriptors")) {
+        return;
+    }
+    sbx_trial_run(&trial);
+    sbx_trial_expect(&trial, 125, "launch-failed", NULL);
+    ck_assert_ptr_nonnull(strstr(trial.err, "too few descriptors"));
+    ck_assert(!sbx_trial_has(&trial, "armed"));
+    sbx_trial_done(&trial);
+    sbx_scene_end();
+}
+END_TEST
+
 /* --- who does not die ----------------------------------------------------------------
  */
 
@@ -695,9 +721,11 @@ int main(void)
     tcase_add_loop_test(none, no_group_is_told, 0, (int)LENGTH(refused));
     tcase_add_test(none, without_a_group_it_goes_on);
     tcase_add_test(none, with_few_descriptors_it_goes_on);
+    tcase_add_loop_test(none, with_few_descriptors_nothing_demanded_runs, 0,
+                        (int)LENGTH(too_few));
     tcase_add_loop_test(none, a_wrong_root_is_told, 0, (int)LENGTH(no_roots));
     TCase *left = sbx_fixture_case(suite, "left", 300);
-    tcase_add_test(left, no_kill_leaves_a_group);
+    tcase_add_loop_test(left, no_kill_leaves_a_group, 0, 2);
     tcase_add_test(left, the_guard_ends_the_leaf);
     tcase_add_test(left, a_kept_stray_keeps_its_group);
     tcase_add_test(left, who_came_in_is_kept);

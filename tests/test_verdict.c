@@ -67,9 +67,7 @@ static const struct verdict_row verdicts[] = {
     {"somebody else set a limit in our leaf", {1, 1, 1, 0, 0, 10 * MIB, 3}, NO, NO, NO, 0,
      SBX_REASON_NONE, 0, 0},
 
-    {"the limit was taken away", {0, 0, 0, 0, 0, 300 * MIB, 3}, 64 * MIB, NO, 300 * MIB, 0,
-     SBX_REASON_MEMORY, 64 * MIB, 300 * MIB},
-    {"what processors count late", {0, 0, 0, 0, 0, 64 * MIB, 3}, 64 * MIB, NO, 100 * MIB, 0,
+    {"samples are another's to judge", {0, 0, 0, 0, 0, 300 * MIB, 3}, 64 * MIB, NO, 300 * MIB, 0,
      SBX_REASON_NONE, 0, 0},
     {"page cache fills any group", {0, 0, 0, 0, 0, 300 * MIB, 3}, 64 * MIB, NO, 60 * MIB, 0,
      SBX_REASON_NONE, 0, 0},
@@ -273,6 +271,9 @@ static const struct demand demands[] = {
     {"quota, held", {.cpu_quota = 150}, false, {NO, NO, NO, 150}, {NULL}},
     {"quota, not held", {.cpu_quota = 150}, false, NOTHING,
      {"option --cpu-quota: ", "controller cpu, cpu.max", "no cpu here", HELP}},
+    {"no leaf, whatever it says of limits",
+     {.memory = 4096, .require = BIT(KERNEL_LIMITS)}, true, {0, 0, 0, 0},
+     {"--require kernel-limits: --memory", "no leaf here"}},
     {"quota, no leaf", {.cpu_quota = 150}, true, NOTHING,
      {"option --cpu-quota: ", "cpu.max", "no leaf here", "--cgroup-root"}},
 };
