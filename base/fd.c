@@ -100,3 +100,13 @@ int sbx_fd_cloexec_from(int lowest)
     }
     return cloexec_by_listing(lowest);
 }
+
+DIR *sbx_fd_list(int directory)
+{
+    SBX_AUTO_CLOSE int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+    if (stream != NULL) {
+        (void)sbx_fd_steal(&fd);
+    }
+    return stream;
+}

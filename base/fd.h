@@ -69,6 +69,10 @@ int sbx_fd_write_all(int fd, const void *data, size_t size);
  * a later open lands there. 0 or a negative errno. */
 int sbx_fd_open_standard(void);
 
+/* A stream of its own over a directory that is open as `directory`, from its beginning.
+ * NULL, with errno, when it cannot be had. */
+DIR *sbx_fd_list(int directory);
+
 /* Marks every descriptor from `lowest` up close-on-exec: close_range, or one by one where
  * the kernel lacks it. 0 or a negative errno. */
 int sbx_fd_cloexec_from(int lowest);

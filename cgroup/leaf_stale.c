@@ -74,12 +74,9 @@ int sbx_leaf_sweep_stale(int place_fd, const struct sbx_owner *owner, uint64_t b
     uint64_t scope = 0;
     int left = 0;
     int ended = 0;
-    int own = openat(place_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    SBX_AUTO_CLOSEDIR DIR *directory = own < 0 ? NULL : fdopendir(own);
+    SBX_AUTO_CLOSEDIR DIR *directory = sbx_fd_list(place_fd);
     if (directory == NULL) {
-        int code = errno;
-        sbx_fd_drop(&own);
-        return -code;
+        return -errno;
     }
     int r = sbx_leaf_scope(&scope);
     const struct dirent *entry;

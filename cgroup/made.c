@@ -158,12 +158,9 @@ int sbx_made_open(int proc_fd, const struct sbx_made_wish *wish, int *ret_fd,
 /* 1: there is a group in it beside the marker, 0, or a negative errno. */
 static int has_others(int place_fd)
 {
-    int own = openat(place_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    SBX_AUTO_CLOSEDIR DIR *directory = own < 0 ? NULL : fdopendir(own);
+    SBX_AUTO_CLOSEDIR DIR *directory = sbx_fd_list(place_fd);
     if (directory == NULL) {
-        int code = errno;
-        sbx_fd_drop(&own);
-        return -code;
+        return -errno;
     }
     const struct dirent *entry;
     while ((entry = readdir(directory)) != NULL) {

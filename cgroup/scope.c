@@ -109,12 +109,9 @@ unsigned sbx_scope_on(int place_fd)
 
 int sbx_scope_has_leaves(int place_fd)
 {
-    int own = openat(place_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    SBX_AUTO_CLOSEDIR DIR *directory = own < 0 ? NULL : fdopendir(own);
+    SBX_AUTO_CLOSEDIR DIR *directory = sbx_fd_list(place_fd);
     if (directory == NULL) {
-        int code = errno;
-        sbx_fd_drop(&own);
-        return -code;
+        return -errno;
     }
     const struct dirent *entry;
     while ((entry = readdir(directory)) != NULL) {
