@@ -110,6 +110,9 @@ bool sbx_watch_kill_group(struct sbx_watch *watch);
  * not ended and that were counted with it. */
 void sbx_watch_count_killed(struct sbx_watch *watch, uint64_t count);
 
+/* Whether somebody is in the group who is to stay there. */
+bool sbx_watch_keeps_group(const struct sbx_watch *watch);
+
 /* The tree is over, for all that wait says: who is still in the group goes too. */
 void sbx_watch_complete_group(struct sbx_watch *watch);
 

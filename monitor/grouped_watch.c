@@ -341,6 +341,11 @@ static bool are_kept(const struct sbx_watch *watch)
              record->breach.reason == SBX_REASON_NONE));
 }
 
+bool sbx_watch_keeps_group(const struct sbx_watch *watch)
+{
+    return are_kept(watch) && sbx_leaf_populated(watch->grouped->group.leaf.fd) != 0;
+}
+
 void sbx_watch_complete_group(struct sbx_watch *watch)
 {
     struct sbx_termination *termination = &watch->record->termination;

@@ -260,11 +260,10 @@ static enum sbx_outcome outcome_of(const struct sbx_watch *watch)
 static void take_group(struct sbx_watch *watch)
 {
     struct sbx_grouped *grouped = watch->grouped;
-    bool kept = watch->spec->strays == SBX_STRAYS_KEEP &&
-                watch->record->termination.proof == SBX_PROOF_NONE;
     if (!sbx_grouped_is_on(grouped)) {
         return;
     }
+    bool kept = sbx_watch_keeps_group(watch);
     sbx_grouped_take_figures(grouped, watch->record);
     sbx_watch_close_group(watch);
     sbx_grouped_close(grouped, watch->record, kept);
