@@ -16,7 +16,7 @@
 
 /* --- strings --- */
 
-static void free_strings(struct sbx_strings *strings)
+void sbx_strings_done(struct sbx_strings *strings)
 {
     for (size_t i = 0; i < strings->count; i++) {
         free(strings->items[i]);
@@ -27,8 +27,8 @@ static void free_strings(struct sbx_strings *strings)
 
 void sbx_environment_done(struct sbx_environment *environment)
 {
-    free_strings(&environment->from_files);
-    free_strings(&environment->given);
+    sbx_strings_done(&environment->from_files);
+    sbx_strings_done(&environment->given);
 }
 
 /* Grows when the count is a power of two: room needs no field of its own. */
@@ -132,7 +132,7 @@ int sbx_environment_add_file(struct sbx_environment *environment, const char *te
     if (error == 0 && append(&environment->from_files, &taken) < 0) {
         error = sbx_error_set(err, ENOMEM, SBX_STAGE_OPTIONS, "no memory");
     }
-    free_strings(&taken);
+    sbx_strings_done(&taken);
     return error;
 }
 

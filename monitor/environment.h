@@ -35,6 +35,9 @@ void sbx_environment_done(struct sbx_environment *environment);
 /* Adds a copy. 0 or -ENOMEM. */
 int sbx_strings_add(struct sbx_strings *strings, const char *text, size_t length);
 
+/* Frees them; empty again. */
+void sbx_strings_done(struct sbx_strings *strings);
+
 /*
  * Adds what a file holds, all of it or nothing: entries that end with NUL if there is one
  * (as in /proc/PID/environ), else lines, of which empty ones and those that begin with #

@@ -14,6 +14,7 @@ struct sbx_launch_child {
     const struct sbx_launch *launch;
     int error_fd;             /* write end of the error pipe, close-on-exec */
     const char **shell_argv;  /* "/bin/sh", a free place, argv[1]..., NULL */
+    const char *file;         /* what is looked up and executed; NULL: argv[0] */
     bool moves;               /* it was not born in its group: it has to go there */
     const char *default_path; /* where commands are looked up when PATH is unset */
 };

@@ -170,6 +170,11 @@ static int explain(const struct sbx_launch_child *child, const struct attempt *a
                          sbx_errno_text(attempt->code).text);
 }
 
+static const char *file_of(const struct sbx_launch_child *child)
+{
+    return child->file != NULL ? child->file : child->launch->argv[0];
+}
+
 static const char *find_path(const struct sbx_launch_child *child)
 {
     for (const char *const *entry = child->launch->envp; *entry != NULL; entry++) {
@@ -217,7 +222,7 @@ static bool is_absent(const struct attempt *attempt)
  * that ended the search, or else the first that was more than absence. */
 static void search(const struct sbx_launch_child *child, struct attempt *ret_worst)
 {
-    const char *name = child->launch->argv[0];
+    const char *name = file_of(child);
     const char *directory = find_path(child);
     struct attempt attempt;
     ret_worst->code = 0;
@@ -244,7 +249,7 @@ static void search(const struct sbx_launch_child *child, struct attempt *ret_wor
 int sbx_launch_exec(const struct sbx_launch_child *child, int *ret_status,
                     struct sbx_error *err)
 {
-    const char *name = child->launch->argv[0];
+    const char *name = file_of(child);
     char buffer[SHOWN_SIZE];
     struct attempt attempt = {.code = 0};
     *ret_status = SBX_STATUS_NOT_EXECUTABLE;

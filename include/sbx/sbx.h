@@ -240,6 +240,60 @@ SBX_PUBLIC int sbx_run_in_place(const struct sbx_spec *spec, int *ret_status,
 SBX_PUBLIC int sbx_report_failure(const struct sbx_spec *spec,
                                   const struct sbx_error *failure, struct sbx_error *err);
 
+/*
+ * --- confinement ---
+ *
+ * What `sbx-run` does: a description of a sandbox, a plan made from it for everybody to
+ * look at, and the run of that plan. The options are those that `sbx-run --help` lists.
+ */
+struct sbx_sandbox;
+
+/* The option table of sbx-run, static. */
+SBX_PUBLIC const struct sbx_option *sbx_sandbox_options(size_t *ret_count);
+
+/* A new description with nothing in it, owned by the caller; NULL when memory is short.
+ */
+SBX_PUBLIC struct sbx_sandbox *sbx_sandbox_new(void);
+SBX_PUBLIC void sbx_sandbox_free(struct sbx_sandbox *sandbox);
+
+/* As sbx_spec_set and sbx_spec_set_command. */
+SBX_PUBLIC int sbx_sandbox_set(struct sbx_sandbox *sandbox, const char *name,
+                               const char *value, struct sbx_error *err);
+SBX_PUBLIC int sbx_sandbox_set_command(struct sbx_sandbox *sandbox,
+                                       const char *const argv[], struct sbx_error *err);
+
+/* What exactly will be done: a value that never changes, owned by the caller. Making it
+ * looks at the paths that are named, and changes nothing. Errors are those of the
+ * description: -EINVAL, -ENOENT, -ENOTDIR, -EACCES ..., stage options or check. */
+struct sbx_plan;
+SBX_PUBLIC int sbx_sandbox_plan(const struct sbx_sandbox *sandbox,
+                                struct sbx_plan **ret_plan, struct sbx_error *err);
+SBX_PUBLIC void sbx_plan_free(struct sbx_plan *plan);
+
+/* The plan as JSON, one line with its line feed; names of variables, never their values.
+ * The string is the plan's; NULL when memory is short. */
+SBX_PUBLIC const char *sbx_plan_json(struct sbx_plan *plan);
+
+/* A remark on the plan, one line ("stdin is a writable file ..."); NULL past the last. */
+SBX_PUBLIC const char *sbx_plan_warning(const struct sbx_plan *plan, size_t index);
+
+/* How a confined command has ended. */
+struct sbx_ending {
+    int exit_code; /* -1: it was ended by a signal */
+    int signal;    /* 0: none */
+    int core_dumped;
+};
+
+/*
+ * Runs the plan and waits: for single-threaded programs with no other children, whose
+ * standard streams, and nothing else, the command gets. Signals that come meanwhile are
+ * passed on to it; when the calling process's parent ends, so does all of the sandbox. 0
+ * when the command ran, however it ended. Else nothing has run, nobody is left, and
+ * *ret_status is the exit status that goes with it (125; 126 and 127 as of a shell).
+ */
+SBX_PUBLIC int sbx_plan_run(const struct sbx_plan *plan, struct sbx_ending *ret_ending,
+                            int *ret_status, struct sbx_error *err);
+
 /* "0.1.0" */
 SBX_PUBLIC const char *sbx_version(void);
 

@@ -1,0 +1,139 @@
+/*
+ * find.c - where bubblewrap is, and our own program that runs inside.
+ */
+#include "sandbox/plan.h"
+
+#include "base/error.h"
+#include "monitor/option_rules.h"
+#include "sandbox/orders.h"
+#include "sandbox/paths.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEFAULT_DIRECTORIES "/usr/local/bin:/usr/bin:/bin"
+#define BWRAP "bwrap"
+
+static bool is_program(const char *path, struct stat *ret_status)
+{
+    return stat(path, ret_status) == 0 && S_ISREG(ret_status->st_mode) &&
+           access(path, X_OK) == 0;
+}
+
+/* --- bubblewrap --- */
+
+static const char *look_in_path(struct sbx_plan *plan, struct stat *ret_status)
+{
+    char path[PATH_MAX];
+    const char *next = getenv("PATH");
+    next = next != NULL ? next : DEFAULT_DIRECTORIES;
+    while (*next != '\0') {
+        size_t length = strcspn(next, ":");
+        /* Not what lies in whatever directory this is. */
+        if (length > 0 && length + sizeof "/" BWRAP < sizeof path && next[0] == '/') {
+            memcpy(path, next, length);
+            memcpy(path + length, "/" BWRAP, sizeof "/" BWRAP);
+            if (is_program(path, ret_status)) {
+                return sbx_plan_text(plan, "%s", path);
+            }
+        }
+        next += length + (next[length] == ':' ? 1 : 0);
+    }
+    return NULL;
+}
+
+static int find_bwrap(struct sbx_plan *plan, const char *asked, struct sbx_error *err)
+{
+    char quoted[SBX_QUOTE_SIZE];
+    char cwd[PATH_MAX] = "/";
+    char path[PATH_MAX];
+    struct stat status;
+    if (asked == NULL) {
+        plan->bwrap = look_in_path(plan, &status);
+        if (plan->bwrap == NULL) {
+            return sbx_error_set(err, ENOENT, SBX_STAGE_CHECK,
+                                 "bubblewrap (bwrap) is not installed, or not in PATH: "
+                                 "install the package bubblewrap, or name it by --bwrap");
+        }
+    } else {
+        (void)!getcwd(cwd, sizeof cwd);
+        int r = sbx_path_absolute(cwd, asked, path);
+        if (r == 0 && !is_program(path, &status)) {
+            r = stat(path, &status) < 0 ? -errno : -EACCES;
+        }
+        if (r < 0) {
+            return sbx_error_set(err, -r, SBX_STAGE_CHECK, "option --bwrap: '%s': %s",
+                                 sbx_option_quote(quoted, asked),
+                                 sbx_errno_text(-r).text);
+        }
+        plan->bwrap = sbx_plan_text(plan, "%s", path);
+    }
+    plan->bwrap_is_setuid =
+        (status.st_mode & S_ISUID) != 0 && status.st_uid == 0 && plan->uid != 0;
+    return 0;
+}
+
+/* --- sbx-inner --- */
+
+/* The directory of the program that we are. */
+static bool own_directory(char path[static PATH_MAX])
+{
+    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    if (length <= 0) {
+        return false;
+    }
+    path[length] = '\0';
+    char *slash = strrchr(path, '/');
+    if (slash == NULL) {
+        return false;
+    }
+    *slash = '\0';
+    return true;
+}
+
+/* As the environment says; beside us (a build tree), or where it lies beside an installed
+ * program of ours; where it was to be installed. */
+static int find_inner(struct sbx_plan *plan, struct sbx_error *err)
+{
+    char own[PATH_MAX];
+    struct stat status;
+    const char *asked = secure_getenv("SBX_INNER");
+    const char *candidates[4] = {asked, NULL, NULL, SBX_INNER_INSTALLED};
+    if (asked == NULL && own_directory(own)) {
+        candidates[1] = sbx_plan_text(plan, "%s/" SBX_INNER_NAME, own);
+        candidates[2] = sbx_plan_text(plan, "%s/../libexec/sbx/" SBX_INNER_NAME, own);
+    }
+    for (size_t i = 0; i < SBX_LENGTH(candidates); i++) {
+        if (candidates[i] != NULL && candidates[i][0] == '/' &&
+            stat(candidates[i], &status) == 0 && S_ISREG(status.st_mode)) {
+            plan->inner = sbx_plan_text(plan, "%s", candidates[i]);
+            break;
+        }
+        if (i == 0 && asked != NULL) {
+            break;
+        }
+    }
+    if (plan->inner == NULL) {
+        return sbx_error_set(err, ENOENT, SBX_STAGE_CHECK,
+                             "%s: no such program (it belongs to sbx; the environment "
+                             "variable SBX_INNER can say where it is)",
+                             asked != NULL ? asked : SBX_INNER_INSTALLED);
+    }
+    if ((uint64_t)status.st_size + 65536 > plan->tmp_size_bytes) {
+        return sbx_error_set(err, ERANGE, SBX_STAGE_OPTIONS,
+                             "option --tmp-size: %s does not fit in it while the sandbox "
+                             "starts",
+                             plan->inner);
+    }
+    return 0;
+}
+
+int sbx_plan_programs(struct sbx_plan *plan, const struct sbx_sandbox *sandbox,
+                      struct sbx_error *err)
+{
+    int r = find_bwrap(plan, sandbox->bwrap, err);
+    return r == 0 ? find_inner(plan, err) : r;
+}

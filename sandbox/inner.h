@@ -1,0 +1,81 @@
+/*
+ * inner.h - what the files of sbx-inner (inner*.c) say to each other. Private to them.
+ *
+ * sbx-inner is linked statically and small, and uses of the other rooms only what is said
+ * in its CMake target: it has to start fast in a sandbox where nothing else is yet.
+ */
+#ifndef SBX_SANDBOX_INNER_H
+#define SBX_SANDBOX_INNER_H
+
+#include "reaper/ceiling.h"
+#include "sandbox/orders.h"
+
+#include <sbx/sbx.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct sock_filter;
+
+/* The whole file. Above what the kernel takes for an environment (6 MiB). */
+#define SBX_ORDERS_SIZE_MAX ((size_t)8 << 20)
+
+/* The orders, taken apart. The strings are those of the file. */
+struct sbx_inner_orders {
+    struct sbx_orders head;
+    const char *directory;
+    const char *file;               /* to execute */
+    const char *const *environment; /* NULL-terminated */
+    struct sbx_ceiling ceilings[SBX_CEILING_COUNT];
+};
+
+/* How many places an environment in a file of that size may take, its NULL included. */
+size_t sbx_inner_environment_room(size_t size);
+
+/*
+ * Takes the file's `size` bytes apart; the pointers to the environment go to
+ * `environment`, which has sbx_inner_environment_room(size) places. Looks at no
+ * descriptor. 0, or -EINVAL (stage launch) with *ret untouched.
+ */
+int sbx_inner_orders_parse(const char *data, size_t size, const char **environment,
+                           struct sbx_inner_orders *ret, struct sbx_error *err);
+
+/* All that the command's child needs, made before the fork. */
+struct sbx_inner_job {
+    struct sbx_inner_orders orders;
+    /* argv of sbx-inner itself: its name, a number, the command's arguments. The first
+     * two become the shell's when the command turns out to be a script. */
+    const char **argv;
+    struct sock_filter *program; /* NULL: none */
+    size_t program_count;
+};
+
+/* The child's side: the steps, and exec. After a failure one struct sbx_launch_record
+ * goes to error_fd. */
+_Noreturn void sbx_inner_child(const struct sbx_inner_job *job, int error_fd);
+
+/* Closes all that is open but `kept`, ascending. 0 or a negative errno. */
+int sbx_inner_close_all_but(const int *kept, size_t count);
+
+/* What goes up and comes down the socket. Nothing here blocks. */
+#define SBX_INNER_QUEUE 4
+struct sbx_inner_talk {
+    int fd; /* -1: the other end is gone */
+    bool stays;
+    size_t queued;
+    struct sbx_inner_record queue[SBX_INNER_QUEUE]; /* oldest first */
+};
+
+/* Puts a record in the queue, and sends what can be sent. `error` may be NULL. */
+void sbx_inner_tell(struct sbx_inner_talk *talk, enum sbx_inner_kind kind, int status,
+                    const struct sbx_error *error);
+void sbx_inner_flush(struct sbx_inner_talk *talk);
+
+/* Takes the next word that has come. False: there is none, and talk->fd is -1 when there
+ * never will be. */
+bool sbx_inner_hear(struct sbx_inner_talk *talk, struct sbx_inner_word *ret_word);
+
+/* Hangs up so that the other end reads all that was told before it reads the end. */
+void sbx_inner_hang_up(struct sbx_inner_talk *talk);
+
+#endif

@@ -1,0 +1,113 @@
+/*
+ * launch.c - from a plan to a running bubblewrap.
+ *
+ * It starts with an empty environment: what the command is to have must not act on the
+ * loader of a program that is not confined yet. And with all signals blocked: those that
+ * reach our process group are for us to pass on, and the one that would end bubblewrap
+ * would take away the command's time to react to it.
+ */
+#include "sandbox/launch.h"
+
+#include "base/error.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* In the child. Returns errno of what failed. */
+static int become(const struct sbx_plan *plan)
+{
+    if (!plan->as_user) {
+        return 0;
+    }
+    if (setgroups(0, NULL) < 0 || setresgid(plan->gid, plan->gid, plan->gid) < 0 ||
+        setresuid(plan->uid, plan->uid, plan->uid) < 0) {
+        return errno;
+    }
+    bool is_that = getuid() == plan->uid && geteuid() == plan->uid &&
+                   getgid() == plan->gid && getegid() == plan->gid;
+    return is_that ? 0 : EPERM;
+}
+
+static int place_descriptors(const struct sbx_flight *flight)
+{
+    int r = sbx_fd_cloexec_from(STDERR_FILENO + 1);
+    if (r < 0) {
+        return -r;
+    }
+    for (size_t i = 0; i < flight->fd_count; i++) {
+        if (fcntl(flight->fds[i], F_SETFD, 0) < 0) {
+            return errno;
+        }
+    }
+    return dup2(flight->said_write, STDERR_FILENO) < 0 ? errno : 0;
+}
+
+static _Noreturn void be_bubblewrap(const struct sbx_flight *flight, int tell)
+{
+    static char *const nothing[] = {NULL};
+    int code = place_descriptors(flight);
+    code = code == 0 ? become(flight->plan) : code;
+    if (code == 0) {
+        (void)execve(flight->plan->bwrap, flight->argv, nothing);
+        code = errno;
+    }
+    (void)!write(tell, &code, sizeof code);
+    _exit(SBX_STATUS_FAILED);
+}
+
+int sbx_flight_start(struct sbx_flight *flight, struct sbx_error *err)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        return sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "pipe: %s",
+                             sbx_errno_text(errno).text);
+    }
+    flight->exec_failed = ends[0];
+    pid_t pid = fork();
+    if (pid == 0) {
+        be_bubblewrap(flight, ends[1]);
+    }
+    int code = errno;
+    (void)close(ends[1]);
+    if (pid < 0) {
+        return sbx_error_set(err, code, SBX_STAGE_LAUNCH, "fork: %s",
+                             sbx_errno_text(code).text);
+    }
+    flight->bwrap = pid;
+    /* Ours are closed: else no end would ever show. */
+    for (size_t i = 0; i < flight->fd_count; i++) {
+        (void)close(flight->fds[i]);
+    }
+    flight->fd_count = 0;
+    sbx_fd_drop(&flight->said_write);
+    return 0;
+}
+
+int sbx_plan_run(const struct sbx_plan *plan, struct sbx_ending *ret_ending,
+                 int *ret_status, struct sbx_error *err)
+{
+    struct sbx_flight flight;
+    const struct sigaction plain = {.sa_handler = SIG_DFL};
+    sigset_t all;
+    sigset_t before;
+    (void)sigfillset(&all);
+    *ret_status = SBX_STATUS_FAILED;
+    if (sigprocmask(SIG_SETMASK, &all, &before) < 0 ||
+        sigaction(SIGCHLD, &plain, NULL) < 0) {
+        return sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "signals: %s",
+                             sbx_errno_text(errno).text);
+    }
+    int r = sbx_flight_init(&flight, plan, err);
+    r = r == 0 ? sbx_flight_start(&flight, err) : r;
+    r = r == 0 ? sbx_flight_watch(&flight, ret_ending, ret_status, err) : r;
+    sbx_flight_done(&flight);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    return r;
+}
