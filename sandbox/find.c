@@ -16,6 +16,8 @@
 
 #define DEFAULT_DIRECTORIES "/usr/local/bin:/usr/bin:/bin"
 #define BWRAP "bwrap"
+/* What the file system itself takes beside the file. */
+#define INNER_ROOM 65536U
 
 static bool is_program(const char *path, struct stat *ret_status)
 {
@@ -122,7 +124,8 @@ static int find_inner(struct sbx_plan *plan, struct sbx_error *err)
                              "variable SBX_INNER can say where it is)",
                              asked != NULL ? asked : SBX_INNER_INSTALLED);
     }
-    if ((uint64_t)status.st_size + 65536 > plan->tmp_size_bytes) {
+    if (plan->tmp_size_bytes != 0 &&
+        (uint64_t)status.st_size + INNER_ROOM > plan->tmp_size_bytes) {
         return sbx_error_set(err, ERANGE, SBX_STAGE_OPTIONS,
                              "option --tmp-size: %s does not fit in it while the sandbox "
                              "starts",
@@ -135,5 +138,17 @@ int sbx_plan_programs(struct sbx_plan *plan, const struct sbx_sandbox *sandbox,
                       struct sbx_error *err)
 {
     int r = find_bwrap(plan, sandbox->bwrap, err);
+    if (r == 0 && plan->bwrap_is_setuid && sandbox->tmp_size_bytes != 0) {
+        return sbx_error_set(err, EOPNOTSUPP, SBX_STAGE_ARM,
+                             "option --tmp-size: bubblewrap sets no size where it is "
+                             "set-user-id (%s): leave the option out, or use one that is "
+                             "not",
+                             plan->bwrap);
+    }
+    if (r == 0 && plan->bwrap_is_setuid) {
+        plan->tmp_size_bytes = 0;
+        sbx_plan_warn(plan, "/tmp, /run and /dev/shm have no bound: bubblewrap sets none "
+                            "where it is set-user-id");
+    }
     return r == 0 ? find_inner(plan, err) : r;
 }

@@ -171,8 +171,8 @@ static int arrange(struct inner *inner, struct sbx_inner_job *job, struct sbx_er
         return failed(err, errno, "unlink " SBX_INNER_PATH);
     }
     if (head->seccomp_fd >= 0) {
-        int error = sbx_seccomp_read(head->seccomp_fd, &job->program, &job->program_count,
-                                     err);
+        int error =
+            sbx_seccomp_read(head->seccomp_fd, &job->program, &job->program_count, err);
         if (error < 0) {
             return error;
         }
@@ -487,6 +487,10 @@ int main(int argc, char *argv[])
     /* First: until here it could be looked into. */
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) {
         (void)failed(&error, errno, "PR_SET_DUMPABLE");
+    } else if (prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) < 0) {
+        /* bubblewrap has asked for it. The socket is what tells us here, and when we are
+         * to stay, the end of those outside must not be ours. */
+        (void)failed(&error, errno, "PR_SET_PDEATHSIG");
     } else if (run((const char **)(void *)argv, &inner, &error) == 0) {
         sbx_inner_hang_up(&inner.talk);
         return inner.failed ? SBX_STATUS_FAILED : 0;

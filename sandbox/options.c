@@ -351,7 +351,6 @@ struct sbx_sandbox *sbx_sandbox_new(void)
     if (sandbox == NULL) {
         return NULL;
     }
-    sandbox->tmp_size_bytes = SBX_TMP_SIZE_DEFAULT;
     sandbox->spec = sbx_spec_new();
     if (sandbox->spec == NULL) {
         free(sandbox);

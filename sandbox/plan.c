@@ -221,7 +221,8 @@ static int plan_rest(struct sbx_plan *plan, const struct sbx_sandbox *sandbox,
         sandbox->self_exe != NULL ? sbx_plan_text(plan, "%s", sandbox->self_exe) : NULL;
     plan->proc = sandbox->proc;
     plan->network = sandbox->network;
-    plan->tmp_size_bytes = sandbox->tmp_size_bytes;
+    plan->tmp_size_bytes =
+        sandbox->tmp_size_bytes != 0 ? sandbox->tmp_size_bytes : SBX_TMP_SIZE_DEFAULT;
     plan->filter = sandbox->filter;
     plan->filter_fd = sandbox->filter_fd;
     return 0;

@@ -72,8 +72,10 @@ static void add_tmpfs(struct sbx_plan *plan, const struct sbx_mount *mount)
 {
     add_text(plan, "--perms");
     add_text(plan, strcmp(mount->destination, "/run") == 0 ? "0755" : "1777");
-    add_text(plan, "--size");
-    add_text(plan, sbx_plan_text(plan, "%" PRIu64, plan->tmp_size_bytes));
+    if (plan->tmp_size_bytes != 0) {
+        add_text(plan, "--size");
+        add_text(plan, sbx_plan_text(plan, "%" PRIu64, plan->tmp_size_bytes));
+    }
     add_text(plan, "--tmpfs");
 }
 
@@ -102,8 +104,7 @@ static void add_mount(struct sbx_plan *plan, const struct sbx_mount *mount)
         add_text(plan, "--dir");
         break;
     case SBX_MOUNT_MASK: {
-        static const char *const mask[] = {"--perms", "0755",    "--size",
-                                           "1048576", "--tmpfs", NULL};
+        static const char *const mask[] = {"--perms", "0755", "--tmpfs", NULL};
         add_texts(plan, mask);
         break;
     }

@@ -189,7 +189,9 @@ static void write_plan(struct sbx_json *json, const struct sbx_plan *plan)
     sbx_json_string(json, "network", plan->network == SBX_NETWORK_NONE ? "none" : "host");
     write_mounts(json, plan);
     write_proc(json, plan);
-    sbx_json_number(json, "tmp_size_bytes", plan->tmp_size_bytes);
+    if (plan->tmp_size_bytes != 0) {
+        sbx_json_number(json, "tmp_size_bytes", plan->tmp_size_bytes);
+    }
     write_ceilings(json, plan);
     write_filter(json, plan);
     write_text(json, "bwrap", plan->bwrap);

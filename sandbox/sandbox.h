@@ -35,7 +35,7 @@ struct sbx_sandbox {
     enum sbx_network network;
     bool proc;
     char *self_exe; /* owned; NULL: none */
-    uint64_t tmp_size_bytes;
+    uint64_t tmp_size_bytes; /* 0: not asked for */
     enum sbx_filter filter;
     int filter_fd; /* the caller's, with SBX_FILTER_OWN */
     bool strict_stdin;

@@ -50,11 +50,12 @@ int sbx_seccomp_read(int fd, struct sock_filter **ret_program, size_t *ret_count
     }
     size_t size = (size_t)length;
     if (size == 0 || size > FILTER_SIZE_MAX || size % sizeof(struct sock_filter) != 0) {
-        return sbx_error_set(err, EINVAL, SBX_STAGE_CHECK,
-                             "seccomp filter from descriptor %d: not 1 to %d instructions "
-                             "of %zu bytes each, but %s%zu bytes (EINVAL)",
-                             fd, BPF_MAXINSNS, sizeof(struct sock_filter),
-                             size > FILTER_SIZE_MAX ? "at least " : "", size);
+        return sbx_error_set(
+            err, EINVAL, SBX_STAGE_CHECK,
+            "seccomp filter from descriptor %d: not 1 to %d instructions "
+            "of %zu bytes each, but %s%zu bytes (EINVAL)",
+            fd, BPF_MAXINSNS, sizeof(struct sock_filter),
+            size > FILTER_SIZE_MAX ? "at least " : "", size);
     }
     *ret_program = (struct sock_filter *)(void *)buffer;
     *ret_count = size / sizeof(struct sock_filter);
