@@ -249,7 +249,7 @@ static const char *const network_words[] = {
         "the same, read-only; repeatable", \
         .set = set_bind) \
     ROW("mask", "PATH", SEEN, \
-        "hide PATH, also below a bind; repeatable (hidden anyway: /home /root /var /data)", \
+        "hide PATH, also below a bind; repeatable (hidden anyway: /home /root /var /data, and for root the likes of /etc/shadow)", \
         .set = set_mask) \
     ROW("no-default-masks", NULL, SEEN, \
         "hide only what --mask names", \

@@ -20,6 +20,12 @@
 
 static const char *const default_masks[] = {"/home", "/root", "/var", "/data"};
 
+/* An ordinary user cannot read these; whoever is confined as root would be their owner.
+ */
+static const char *const secrets[] = {"/etc/shadow",     "/etc/shadow-", "/etc/gshadow",
+                                      "/etc/gshadow-",   "/etc/sudoers", "/etc/sudoers.d",
+                                      "/etc/ssl/private"};
+
 static bool is_below_one(const struct sbx_strings *masks, const char *path)
 {
     for (size_t i = 0; i < masks->count; i++) {
@@ -86,9 +92,14 @@ int sbx_plan_masks(struct sbx_plan *plan, const struct sbx_sandbox *sandbox,
                    struct sbx_error *err)
 {
     char cwd[PATH_MAX];
-    size_t count = sizeof default_masks / sizeof default_masks[0];
-    for (size_t i = 0; !sandbox->no_default_masks && i < count; i++) {
+    bool defaults = !sandbox->no_default_masks;
+    for (size_t i = 0; defaults && i < SBX_LENGTH(default_masks); i++) {
         note_both(plan, &plan->masked, default_masks[i]);
+    }
+    for (size_t i = 0; defaults && plan->uid == 0 && i < SBX_LENGTH(secrets); i++) {
+        if (access(secrets[i], F_OK) == 0) {
+            note_both(plan, &plan->masked, secrets[i]);
+        }
     }
     if (sandbox->masks.count > 0 && getcwd(cwd, sizeof cwd) == NULL) {
         return sbx_error_set(err, errno, SBX_STAGE_CHECK, "working directory: %s",
@@ -161,8 +172,7 @@ int sbx_plan_cover_defaults(struct sbx_plan *plan, const struct sbx_mount *shown
 
 int sbx_plan_empty_masks(struct sbx_plan *plan, struct sbx_error *err)
 {
-    size_t count = sizeof default_masks / sizeof default_masks[0];
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < SBX_LENGTH(default_masks); i++) {
         struct stat status;
         struct sbx_mount mount = {.kind = SBX_MOUNT_MASK,
                                   .why = SBX_WHY_DEFAULT_MASK,
