@@ -123,10 +123,13 @@ static void add_endings(struct sbx_plan *plan)
     static const char *const inner[] = {"--perms", "0555", "--file", NULL};
     static const char *const start[] = {"--chdir", "/", "--", SBX_INNER_PATH, NULL};
     for (size_t i = 0; i < plan->mount_count; i++) {
-        if (plan->mounts[i].kind == SBX_MOUNT_MASK ||
-            plan->mounts[i].kind == SBX_MOUNT_DEV) {
+        const struct sbx_mount *mount = &plan->mounts[i];
+        /* In /proc, files such as sys/kernel/core_pattern ask for the host's uid 0, not
+         * for a capability: whoever is confined as root could write them. */
+        if (mount->kind == SBX_MOUNT_MASK || mount->kind == SBX_MOUNT_DEV ||
+            mount->kind == SBX_MOUNT_PROC) {
             add_text(plan, "--remount-ro");
-            add_text(plan, plan->mounts[i].destination);
+            add_text(plan, mount->destination);
         }
     }
     add_texts(plan, inner);
