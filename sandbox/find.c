@@ -52,7 +52,7 @@ static int find_bwrap(struct sbx_plan *plan, const char *asked, struct sbx_error
     char quoted[SBX_QUOTE_SIZE];
     char cwd[PATH_MAX] = "/";
     char path[PATH_MAX];
-    struct stat status;
+    struct stat status = {.st_mode = 0};
     if (asked == NULL) {
         plan->bwrap = look_in_path(plan, &status);
         if (plan->bwrap == NULL) {
@@ -101,7 +101,7 @@ static bool own_directory(char path[static PATH_MAX])
 static int find_inner(struct sbx_plan *plan, struct sbx_error *err)
 {
     char own[PATH_MAX];
-    struct stat status;
+    struct stat status = {.st_size = 0};
     const char *asked = secure_getenv("SBX_INNER");
     const char *candidates[4] = {asked, NULL, NULL, SBX_INNER_INSTALLED};
     if (asked == NULL && own_directory(own)) {

@@ -121,7 +121,8 @@ static void add_mount(struct sbx_plan *plan, const struct sbx_mount *mount)
 static void add_endings(struct sbx_plan *plan)
 {
     static const char *const inner[] = {"--perms", "0555", "--file", NULL};
-    static const char *const start[] = {"--chdir", "/", "--", SBX_INNER_PATH, NULL};
+    static const char inner_path[] = SBX_INNER_PATH;
+    static const char *const start[] = {"--chdir", "/", "--", inner_path, NULL};
     for (size_t i = 0; i < plan->mount_count; i++) {
         const struct sbx_mount *mount = &plan->mounts[i];
         /* In /proc, files such as sys/kernel/core_pattern ask for the host's uid 0, not
@@ -134,7 +135,7 @@ static void add_endings(struct sbx_plan *plan)
     }
     add_texts(plan, inner);
     add(plan, SBX_ARGUMENT_INNER, "{inner}");
-    add_text(plan, SBX_INNER_PATH);
+    add_text(plan, inner_path);
     if (!plan->root_is_shown) {
         add_text(plan, "--remount-ro");
         add_text(plan, "/");

@@ -56,7 +56,7 @@ static int plan_directory(struct sbx_plan *plan, const char *asked, struct sbx_e
 {
     char cwd[PATH_MAX];
     char path[PATH_MAX];
-    struct sbx_inside at;
+    struct sbx_inside at = {.exists = false};
     bool has_cwd = getcwd(cwd, sizeof cwd) != NULL && cwd[0] == '/';
     plan->directory = "/";
     if (asked == NULL) {
@@ -130,7 +130,7 @@ static int show_file(struct sbx_plan *plan, const struct sbx_inside *at, const c
 static int plan_executable(struct sbx_plan *plan, struct sbx_error *err)
 {
     char path[PATH_MAX];
-    struct sbx_inside at;
+    struct sbx_inside at = {.exists = false};
     plan->executable = plan->argv[0];
     if (strchr(plan->executable, '/') == NULL) {
         return 0; /* looked up inside */

@@ -248,7 +248,7 @@ static int check_places(const struct sbx_plan *plan, const struct wish *wish,
 static int look_at(const struct sbx_plan *plan, const char *cwd, struct wish *wish,
                    struct sbx_error *err)
 {
-    struct stat status;
+    struct stat status = {.st_mode = 0};
     char path[PATH_MAX];
     const char *to = wish->asked->destination;
     int r = sbx_path_absolute(cwd, wish->asked->source, path);
@@ -335,16 +335,20 @@ static int show_bind(struct sbx_plan *plan, const struct wish *wish,
                      struct sbx_error *err)
 {
     struct sbx_inside at;
+    const struct sbx_asked_bind *asked = wish->asked;
+    if (asked == NULL) {
+        return -EINVAL; /* none was looked at */
+    }
     int r = find_place(plan, wish, &at, err);
     if (r < 0) {
         return r;
     }
     struct sbx_mount mount = {
-        .kind = wish->asked->writable ? SBX_MOUNT_BIND : SBX_MOUNT_RO_BIND,
+        .kind = asked->writable ? SBX_MOUNT_BIND : SBX_MOUNT_RO_BIND,
         .why = SBX_WHY_EXPLICIT,
         .source = sbx_plan_text(plan, "%s", wish->real),
         .destination = sbx_plan_text(plan, "%s", at.path),
-        .asked = sbx_plan_text(plan, "%s", wish->asked->source),
+        .asked = sbx_plan_text(plan, "%s", asked->source),
         .directory = wish->directory,
     };
     for (size_t i = 0; i < plan->mount_count; i++) {
@@ -395,7 +399,7 @@ int sbx_plan_mounts(struct sbx_plan *plan, const struct sbx_sandbox *sandbox,
     }
     int r = take_wishes(plan, sandbox, wishes, err);
     for (; r == 0 && next < count && wishes[next].depth == 0; next++) {
-        plan->root_is_shown = true;
+        plan->root_is_shown = true; /* sorted, so it is the first */
         r = show_bind(plan, &wishes[next], err);
     }
     if (r == 0 && !plan->root_is_shown) {
