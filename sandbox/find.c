@@ -18,6 +18,8 @@
 #define BWRAP "bwrap"
 /* What the file system itself takes beside the file. */
 #define INNER_ROOM 65536U
+/* It maps this one beside the caller's, to have an owner for /dev/pts. */
+#define OVERFLOW_UID 65534
 
 static bool is_program(const char *path, struct stat *ret_status)
 {
@@ -144,6 +146,14 @@ int sbx_plan_programs(struct sbx_plan *plan, const struct sbx_sandbox *sandbox,
                              "set-user-id (%s): leave the option out, or use one that is "
                              "not",
                              plan->bwrap);
+    }
+    if (r == 0 && plan->bwrap_is_setuid && plan->uid == OVERFLOW_UID) {
+        return sbx_error_set(
+            err, EOPNOTSUPP, SBX_STAGE_CHECK,
+            "%s: where it is set-user-id, bubblewrap cannot serve uid %d, "
+            "which it needs for itself: use another user, or one that is "
+            "not set-user-id",
+            plan->bwrap, OVERFLOW_UID);
     }
     if (r == 0 && plan->bwrap_is_setuid) {
         plan->tmp_size_bytes = 0;

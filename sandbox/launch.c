@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "sandbox/layers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -90,6 +91,24 @@ int sbx_flight_start(struct sbx_flight *flight, struct sbx_error *err)
     return 0;
 }
 
+/* One that is too old does not know some of its arguments, and fails. With set-user-id
+ * rights it is not given those, and has to be asked. */
+static int check_version(const struct sbx_plan *plan, struct sbx_error *err)
+{
+    struct sbx_layer layer;
+    if (!plan->bwrap_is_setuid) {
+        return 0;
+    }
+    int r = sbx_layer_bwrap(plan->bwrap, plan->uid, plan->gid, &layer);
+    if (r < 0) {
+        return sbx_error_set(err, -r, SBX_STAGE_CHECK, "%s --version: %s", plan->bwrap,
+                             sbx_errno_text(-r).text);
+    }
+    return layer.ok ? 0
+                    : sbx_error_set(err, ENOTSUP, SBX_STAGE_CHECK, "%s: %s; %s",
+                                    plan->bwrap, layer.detail, layer.remedy);
+}
+
 int sbx_plan_run(const struct sbx_plan *plan, struct sbx_ending *ret_ending,
                  int *ret_status, struct sbx_error *err)
 {
@@ -99,12 +118,16 @@ int sbx_plan_run(const struct sbx_plan *plan, struct sbx_ending *ret_ending,
     sigset_t before;
     (void)sigfillset(&all);
     *ret_status = SBX_STATUS_FAILED;
+    int r = check_version(plan, err);
+    if (r < 0) {
+        return r;
+    }
     if (sigprocmask(SIG_SETMASK, &all, &before) < 0 ||
         sigaction(SIGCHLD, &plain, NULL) < 0) {
         return sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "signals: %s",
                              sbx_errno_text(errno).text);
     }
-    int r = sbx_flight_init(&flight, plan, err);
+    r = sbx_flight_init(&flight, plan, err);
     r = r == 0 ? sbx_flight_start(&flight, err) : r;
     r = r == 0 ? sbx_flight_watch(&flight, ret_ending, ret_status, err) : r;
     sbx_flight_done(&flight);
