@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -18,6 +19,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -133,6 +135,25 @@ static void *idle_thread(void *context)
     sbx_kit_idle();
 }
 
+/* The second thread of a process, as soon as there is one; 0 after ten seconds. */
+static pid_t other_thread(pid_t pid)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    pid_t thread = 0;
+    for (int i = 0; i < 10000 && thread == 0; i++) {
+        (void)usleep(1000);
+        SBX_AUTO_CLOSEDIR DIR *tasks = opendir(path);
+        ck_assert_ptr_nonnull(tasks);
+        const struct dirent *entry = NULL;
+        while (thread == 0 && (entry = readdir(tasks)) != NULL) {
+            pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+            thread = tid != pid ? tid : 0;
+        }
+    }
+    return thread;
+}
+
 START_TEST(what_is_no_process_is_refused)
 {
     static _Atomic pid_t tid;
@@ -156,15 +177,7 @@ START_TEST(what_is_no_process_is_refused)
         }
         sbx_kit_idle();
     }
-    char path[64];
-    pid_t thread = 0;
-    for (int i = 0; i < 10000 && thread == 0; i++) {
-        for (pid_t next = threaded + 1; next < threaded + 64 && thread == 0; next++) {
-            (void)snprintf(path, sizeof path, "/proc/%d/task/%d", threaded, next);
-            thread = access(path, F_OK) == 0 ? next : 0;
-        }
-        (void)usleep(1000);
-    }
+    pid_t thread = other_thread(threaded);
     ck_assert_int_ne(thread, 0);
     trial = (struct sbx_trial){.options = sbx_attach_options("--pid %d", thread)};
     expect_refused(&trial, "is a thread, not a process");
