@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -154,6 +155,7 @@ static _Noreturn void be_inner(const struct sbx_kit_inner_job *job,
     for (size_t i = 0; i < sizeof inherited / sizeof inherited[0]; i++) {
         need(inherited[i] < 0 || fcntl(inherited[i], F_SETFD, 0) == 0, "descriptors");
     }
+    need(flock(fds->out, LOCK_EX | LOCK_NB) == 0, "lock");
     need(dup2(fds->out, STDOUT_FILENO) >= 0 && dup2(fds->early, STDERR_FILENO) >= 0,
          "streams");
     (void)execve(path, (char *const *)(uintptr_t)argv, environ);

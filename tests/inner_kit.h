@@ -39,8 +39,9 @@ struct sbx_kit_inner {
     size_t crammed; /* messages */
 };
 
-/* Its standard output goes to the file "out" in the test's directory, its stderr to
- * "err", and what it says on stderr before it has its orders to "early". */
+/* Its standard output goes to the file "out" in the test's directory, which it holds
+ * locked (flock) for as long as that is open, its stderr to "err", and what it says on
+ * stderr before it has its orders to "early". */
 struct sbx_kit_inner sbx_kit_inner_start(const struct sbx_kit_inner_job *job);
 
 /* The next record; false at the end of file. At most half a minute. */

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -146,6 +147,25 @@ START_TEST(descriptors_are_closed)
                     "done; cd /proc/self/fd && echo [0-9]*"));
     ck_assert_int_eq(run(&job), 0);
     ck_assert_str_eq(sbx_kit_inner_text("out"), "0 1 2 3\n"); /* 3: that of echo */
+}
+END_TEST
+
+/* Who reads from the command is to see when it closes its end: the output file carries a
+ * lock that is there as long as anybody has it open. */
+START_TEST(it_holds_nothing_of_the_commands)
+{
+    char path[SBX_FIXTURE_PATH_SIZE];
+    struct sbx_kit_inner_job job =
+        shell(SHELL("exec >&- 2>&- <&-; echo up >up; sleep 60"));
+    struct sbx_kit_inner inner = sbx_kit_inner_start(&job);
+    (void)sbx_kit_inner_expect(&inner, started);
+    sbx_fixture_wait_file(sbx_fixture_path(path, "up"), 20);
+    int fd = open(sbx_fixture_path(path, "out"), O_RDONLY | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(flock(fd, LOCK_EX | LOCK_NB), 0);
+    ck_assert_int_eq(close(fd), 0);
+    sbx_kit_inner_hang_up(&inner);
+    assert_exited(sbx_kit_inner_end(&inner), 0);
 }
 END_TEST
 
@@ -436,7 +456,8 @@ START_TEST(the_group_gets_it)
     struct sbx_inner_record last = sbx_kit_inner_expect(&inner, ended);
     ck_assert_msg(WIFSIGNALED(last.status) && WTERMSIG(last.status) == SIGINT,
                   "status %#x", last.status);
-    (void)sbx_kit_inner_end(&inner);
+    sbx_kit_inner_hang_up(&inner);
+    assert_exited(sbx_kit_inner_end(&inner), 0);
 }
 END_TEST
 
@@ -576,6 +597,7 @@ int main(void)
     tcase_add_test(birth, arguments_are_kept);
     tcase_add_test(birth, stderr_is_put_in_place);
     tcase_add_test(birth, descriptors_are_closed);
+    tcase_add_test(birth, it_holds_nothing_of_the_commands);
     tcase_add_test(birth, signals_are_fresh_but_for_those_ignored);
     tcase_add_test(birth, scripts_without_a_line_for_it_are_the_shells);
     tcase_add_test(birth, ceilings_are_set_on_both_sides);
