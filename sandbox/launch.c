@@ -114,16 +114,23 @@ int sbx_plan_run(const struct sbx_plan *plan, struct sbx_ending *ret_ending,
 {
     struct sbx_flight flight;
     const struct sigaction plain = {.sa_handler = SIG_DFL};
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct sigaction too_large;
+    int reaps = 0;
     sigset_t all;
     sigset_t before;
     (void)sigfillset(&all);
+    (void)sigdelset(&all, SIGXFSZ); /* one that is blocked is not ignored */
     *ret_status = SBX_STATUS_FAILED;
     int r = check_version(plan, err);
     if (r < 0) {
         return r;
     }
     if (sigprocmask(SIG_SETMASK, &all, &before) < 0 ||
-        sigaction(SIGCHLD, &plain, NULL) < 0) {
+        sigaction(SIGCHLD, &plain, NULL) < 0 ||
+        sigaction(SIGXFSZ, &ignore, &too_large) < 0 || /* an error is enough */
+        prctl(PR_GET_CHILD_SUBREAPER, &reaps) < 0 ||
+        prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) {
         return sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "signals: %s",
                              sbx_errno_text(errno).text);
     }
@@ -131,6 +138,8 @@ int sbx_plan_run(const struct sbx_plan *plan, struct sbx_ending *ret_ending,
     r = r == 0 ? sbx_flight_start(&flight, err) : r;
     r = r == 0 ? sbx_flight_watch(&flight, ret_ending, ret_status, err) : r;
     sbx_flight_done(&flight);
+    (void)prctl(PR_SET_CHILD_SUBREAPER, reaps);
+    (void)sigaction(SIGXFSZ, &too_large, NULL);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     return r;
 }

@@ -15,14 +15,17 @@
 #include "sandbox/layers.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* bubblewrap's mounts may be on a slow network; on a dead one they would hang for ever.
@@ -248,6 +251,35 @@ static void wait_for_end(struct watch *watch)
 
 /* --- the end --- */
 
+/* The one that bubblewrap has made to be inside, when that is an orphan and so our child
+ * (we are a subreaper): an outer process that fails half way, set-user-id above all,
+ * leaves it behind, waiting for ever. 0: there is none. */
+static pid_t find_orphan(const struct watch *watch)
+{
+    static const char key[] = "\"child-pid\": ";
+    siginfo_t info = {.si_pid = 0};
+    const char *at = strstr(watch->status, key);
+    long pid = at != NULL ? strtol(at + sizeof key - 1, NULL, 10) : 0;
+    if (pid <= 1 || pid > INT_MAX ||
+        waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0) {
+        return 0;
+    }
+    return (pid_t)pid;
+}
+
+static void end_orphan(const struct watch *watch, uint64_t until_us)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    pid_t pid = find_orphan(watch);
+    if (pid == 0) {
+        return;
+    }
+    (void)kill(pid, SIGKILL); /* our own un-reaped child */
+    while (waitpid(pid, NULL, WNOHANG) == 0 && sbx_clock_us() < until_us) {
+        (void)nanosleep(&moment, NULL);
+    }
+}
+
 /* Waits for bubblewrap, which ends when the namespace has: then nobody is left in it. */
 static void finish(struct watch *watch)
 {
@@ -273,6 +305,7 @@ static void finish(struct watch *watch)
         (void)waitpid(flight->bwrap, NULL, 0);
         flight->bwrap = 0;
     }
+    end_orphan(watch, until_us);
 }
 
 /* The last line, without line feeds, in place. */
