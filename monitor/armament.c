@@ -42,6 +42,13 @@ int sbx_armament_check_options(const struct sbx_spec *spec, struct sbx_error *er
                              "option --%s: needs a cgroup, and --backend proc makes none",
                              option);
     }
+    if (requires(spec, SBX_REQUIRE_PID_NAMESPACE) && !spec->pid_namespace &&
+        !sbx_spec_attaches(spec)) {
+        return sbx_error_set(err, EINVAL, SBX_STAGE_CHECK,
+                             "option --require: 'pid-namespace' is certain with "
+                             "--pid-namespace alone: give that as well (whether a "
+                             "launcher will make one is not known before)");
+    }
     if (spec->limits.swap_bytes != 0 && spec->limits.memory_bytes == 0) {
         return sbx_error_set(
             err, EINVAL, SBX_STAGE_CHECK,

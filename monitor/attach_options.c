@@ -34,6 +34,7 @@ static const struct {
     {"Ending", "grace", PLACE_ENFORCE},
     {"Ending", NULL, PLACE_NEVER}, /* no leader whose end would be the run's */
     {"Containment and sampling", "cgroup-root", PLACE_NEVER}, /* stays where it is */
+    {"Containment and sampling", "pid-namespace", PLACE_NEVER},
     {"How the command starts", "die-with-parent", PLACE_ANY},
     {"How the command starts", NULL, PLACE_NEVER},
     {"Exit status", "breach-status", PLACE_ENFORCE},
@@ -64,8 +65,9 @@ void sbx_attach_note(struct sbx_spec *spec, const struct sbx_option *option)
 /* The tree stays in the groups where it is. */
 static int check_containment(const struct sbx_spec *spec, struct sbx_error *err)
 {
-    static const char *const words[] = {
-        [SBX_REQUIRE_CGROUP2] = "cgroup2", [SBX_REQUIRE_KERNEL_LIMITS] = "kernel-limits"};
+    static const char *const words[] = {[SBX_REQUIRE_CGROUP2] = "cgroup2",
+                                        [SBX_REQUIRE_PID_NAMESPACE] = "pid-namespace",
+                                        [SBX_REQUIRE_KERNEL_LIMITS] = "kernel-limits"};
     if (spec->attach.cgroup != NULL && spec->require != 0) {
         return sbx_error_set(err, EINVAL, SBX_STAGE_CHECK,
                              "option --require: does not go with --cgroup, which "
@@ -80,7 +82,7 @@ static int check_containment(const struct sbx_spec *spec, struct sbx_error *err)
         if ((spec->require & 1U << i) != 0) {
             return sbx_error_set(err, EINVAL, SBX_STAGE_CHECK,
                                  "option --require: '%s' cannot be had with --pid: the "
-                                 "tree stays in the groups where it is",
+                                 "tree stays in the groups and namespaces where it is",
                                  words[i]);
         }
     }

@@ -121,6 +121,7 @@ static void look_at_dead_leader(struct sbx_watch *watch)
         info.si_pid == watch->leader &&
         sbx_proc_stat_at(watch->proc_fd, watch->leader, &stat) == 0) {
         watch->leader_cpu_us = sbx_proc_own_cpu_us(&stat);
+        sbx_watch_take_noted_cpu(watch);
     }
 }
 
@@ -147,7 +148,7 @@ static int reap(void *context)
         bool known = sbx_tree_reaped(watch->tree, pid);
         sbx_meter_reaped(&watch->meter, &rusage, known);
         if (pid == watch->leader && !watch->leader_ended) {
-            take_leader_end(watch, status);
+            take_leader_end(watch, sbx_watch_status_of_command(watch, status));
         }
     }
 }
@@ -176,6 +177,7 @@ static void note_strays(struct sbx_watch *watch)
     /* Not that of the run: the leader may have ended just in time. */
     sbx_tree_set_deadline(watch->tree, sbx_clock_us() + SBX_SWEEP_BOUND_US);
     (void)sbx_tree_walk(watch->tree, NULL, &ignored); /* a failed walk: whom it met */
+    sbx_wrapper_mark(watch->tree, watch->proc_fd);
     for (size_t i = 0; i < sbx_tree_count(watch->tree); i++) {
         const struct sbx_member *member = sbx_tree_member(watch->tree, i);
         if (!sbx_member_ended(member)) {
@@ -235,7 +237,7 @@ void sbx_watch_sweep(struct sbx_watch *watch)
     sbx_watch_count_killed(watch, result.killed_count);
     termination->escalated = termination->killed_count > 0;
     if (watch->record->kill == SBX_KILL_NONE) {
-        watch->record->kill = SBX_KILL_SWEEP;
+        watch->record->kill = result.by_namespace ? SBX_KILL_NAMESPACE : SBX_KILL_SWEEP;
     }
     if (result.empty) {
         termination->proof = SBX_PROOF_NO_CHILDREN;

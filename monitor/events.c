@@ -148,6 +148,7 @@ void sbx_watch_on_sample(void *context)
         sbx_attach_sampled(watch);
     } else {
         sbx_watch_note_command(watch);
+        sbx_watch_note_namespace(watch);
     }
     sbx_logger_row(watch->logger, &now);
     struct sbx_pace pace = {.interval_us = watch->spec->interval_us,

@@ -193,7 +193,7 @@ static int note_member(pid_t pid, void *context)
     struct sbx_watch *watch = snapshot->watch;
     const struct sbx_member *member = sbx_tree_find(watch->tree, pid);
     struct sbx_proc_stat stat;
-    snapshot->alive++;
+    snapshot->alive += member == NULL || !member->wrapper ? 1U : 0U;
     if (member == NULL && watch->leader_ended && !watch->kernel_killed &&
         sbx_proc_stat_at(watch->proc_fd, pid, &stat) == 0) {
         sbx_record_stray(watch->record, pid, stat.name); /* has come in from outside */
@@ -201,11 +201,16 @@ static int note_member(pid_t pid, void *context)
     return 0;
 }
 
-static void visit_member(struct sbx_member *member, void *context)
+/* Launchers first, who are nobody's strays. */
+static void note_strays(struct sbx_watch *watch)
 {
-    struct snapshot *snapshot = context;
-    if (!sbx_member_ended(member) && !snapshot->watch->kernel_killed) {
-        sbx_watch_note_stray(snapshot->watch, member);
+    (void)sbx_tree_walk(watch->tree, NULL, NULL);
+    sbx_wrapper_mark(watch->tree, watch->proc_fd);
+    for (size_t i = 0; i < sbx_tree_count(watch->tree) && !watch->kernel_killed; i++) {
+        const struct sbx_member *member = sbx_tree_member(watch->tree, i);
+        if (!sbx_member_ended(member)) {
+            sbx_watch_note_stray(watch, member);
+        }
     }
 }
 
@@ -213,12 +218,11 @@ static void visit_member(struct sbx_member *member, void *context)
 static uint64_t write_down(struct sbx_watch *watch)
 {
     struct snapshot snapshot = {.watch = watch};
-    struct sbx_tree_hooks hooks = {.visit = visit_member, .context = &snapshot};
     int leaf = watch->grouped->group.leaf.fd;
     (void)sbx_leaf_freeze(leaf, true, FREEZE_BOUND_US);
     uint64_t until = sbx_clock_us() + SNAPSHOT_BOUND_US;
     sbx_tree_set_deadline(watch->tree, until);
-    (void)sbx_tree_walk(watch->tree, &hooks, NULL);
+    note_strays(watch);
     (void)sbx_leaf_each_process(leaf, until, note_member, &snapshot);
     return snapshot.alive;
 }

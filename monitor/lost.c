@@ -22,6 +22,7 @@
 
 struct remains {
     struct sbx_record *record;
+    const struct sbx_namespace_note *note;
     struct sbx_tree *tree;
     int proc_fd;
     pid_t leader;
@@ -45,6 +46,9 @@ static int reap_remains(void *context)
         }
         (void)sbx_tree_reaped(remains->tree, pid);
         if (pid == remains->leader && !record->has_exit_code && record->signal == 0) {
+            if (atomic_load(&remains->note->ended) != 0) { /* it was only the front */
+                status = atomic_load(&remains->note->status);
+            }
             record->has_exit_code = WIFEXITED(status);
             record->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
             record->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -115,8 +119,10 @@ void sbx_watch_lost(const struct sbx_spec *spec, struct sbx_record *record,
 {
     (void)spec;
     uint64_t started = sbx_clock_us();
-    struct remains remains = {
-        .record = record, .proc_fd = -1, .leader = atomic_load(&pair->leader_pid)};
+    struct remains remains = {.record = record,
+                              .note = &pair->note,
+                              .proc_fd = -1,
+                              .leader = atomic_load(&pair->leader_pid)};
     struct sbx_sweep_hooks hooks = {
         .reap = reap_remains, .survivor = note_remains_survivor, .context = &remains};
     struct sbx_sweep_result result = {0};
@@ -134,6 +140,9 @@ void sbx_watch_lost(const struct sbx_spec *spec, struct sbx_record *record,
     if (r == 0) {
         (void)sbx_sweep(remains.tree, proc_fd, &hooks, &result);
     }
+    if (result.by_namespace && record->kill == SBX_KILL_SWEEP) {
+        record->kill = SBX_KILL_NAMESPACE;
+    }
     record->outcome = SBX_OUTCOME_LOST;
     record->usage.cpu_complete = false;
     /* Those of the group whom the sweep met before they were gone count once. */
@@ -141,6 +150,9 @@ void sbx_watch_lost(const struct sbx_spec *spec, struct sbx_record *record,
     record->termination.killed_count += killed;
     record->termination.escalated = record->termination.killed_count > 0;
     record->termination.proof = result.empty ? SBX_PROOF_NO_CHILDREN : SBX_PROOF_NONE;
+    if (record->tracking == SBX_TRACKING_NAMESPACE && result.empty) {
+        record->termination.proof = SBX_PROOF_NAMESPACE_GONE;
+    }
     if (grouped_on) {
         end_group(grouped, &remains);
     }

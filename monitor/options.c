@@ -28,6 +28,7 @@ static const char *const backend_words[] = {
 static const char *const require_words[] = {
     [SBX_REQUIRE_COMPLETE] = "complete",
     [SBX_REQUIRE_CGROUP2] = "cgroup2",
+    [SBX_REQUIRE_PID_NAMESPACE] = "pid-namespace",
     [SBX_REQUIRE_KERNEL_LIMITS] = "kernel-limits",
     NULL,
 };
@@ -125,17 +126,22 @@ static const char *const form_words[] = {
         "how members are known: by a cgroup of their own, which auto does without where " \
         "there is none, or by /proc alone (default auto)", \
         WORD(backend, backend_words, "auto, cgroup2, proc")) \
-    ROW("require", 0, "complete|cgroup2|kernel-limits", "Containment and sampling", \
-        "refuse to run without: complete containment, a cgroup, memory and threads held " \
-        "by the kernel; repeatable", \
+    ROW("require", 0, "complete|cgroup2|pid-namespace|kernel-limits", \
+        "Containment and sampling", \
+        "refuse to run without: complete containment, a cgroup, --pid-namespace, memory " \
+        "and threads held by the kernel; repeatable", \
         .set = sbx_set_require, .words = require_words, \
-        .bounds = "complete, cgroup2, kernel-limits") \
+        .bounds = "complete, cgroup2, pid-namespace, kernel-limits") \
     ROW("interval", 0, "DUR", "Containment and sampling", \
         "longest time between two samples (default 250ms)", \
         NUMBER(sbx_kind_duration, interval_us, RANGE(1000, SBX_NUMBER_MAX, "at least 1ms"))) \
     ROW("cgroup-root", 0, "PATH", "Containment and sampling", \
         "make the cgroup of the run below this one", \
         .set = sbx_set_cgroup_root, .bounds = "the path of a cgroup v2 group") \
+    ROW("pid-namespace", 0, NULL, "Containment and sampling", \
+        "run it in a PID namespace and with a /proc of its own: all in it ends with our " \
+        "init", \
+        FLAG(pid_namespace)) \
     ROW("report", 'r', "FILE", "Report and messages", \
         "write the report to FILE, - is stderr", \
         .set = sbx_set_report, .bounds = "a path, or - for stderr") \

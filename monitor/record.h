@@ -148,10 +148,22 @@ enum sbx_tracking {
     SBX_TRACKING_NONE = 0,
     SBX_TRACKING_SUBREAPER,
     SBX_TRACKING_REMEMBERED,
-    SBX_TRACKING_CGROUP, /* a leaf of our own, or (--cgroup) somebody's group */
+    SBX_TRACKING_CGROUP,    /* a leaf of our own, or (--cgroup) somebody's group */
+    SBX_TRACKING_NAMESPACE, /* a PID namespace that holds the command and all of its own
+                             */
 };
-enum sbx_kill { SBX_KILL_NONE = 0, SBX_KILL_SWEEP, SBX_KILL_CGROUP };
-enum sbx_proof { SBX_PROOF_NONE = 0, SBX_PROOF_NO_CHILDREN, SBX_PROOF_GROUP_EMPTY };
+enum sbx_kill {
+    SBX_KILL_NONE = 0,
+    SBX_KILL_SWEEP,
+    SBX_KILL_CGROUP,
+    SBX_KILL_NAMESPACE /* of the namespace's init */
+};
+enum sbx_proof {
+    SBX_PROOF_NONE = 0,
+    SBX_PROOF_NO_CHILDREN,
+    SBX_PROOF_GROUP_EMPTY,
+    SBX_PROOF_NAMESPACE_GONE
+};
 
 struct sbx_stray {
     pid_t pid;

@@ -281,10 +281,12 @@ static void put_containment(struct sbx_json *json, const struct sbx_record *reco
         [SBX_TRACKING_SUBREAPER] = "subreaper",
         [SBX_TRACKING_REMEMBERED] = "remembered",
         [SBX_TRACKING_CGROUP] = "cgroup2",
+        [SBX_TRACKING_NAMESPACE] = "pid-namespace",
     };
     static const char *const kills[] = {
         [SBX_KILL_SWEEP] = "sweep",
         [SBX_KILL_CGROUP] = "cgroup.kill",
+        [SBX_KILL_NAMESPACE] = "namespace-init",
     };
     size_t tracking = (size_t)record->tracking;
     size_t left = strnlen(record->group_left, sizeof record->group_left);
@@ -344,10 +346,17 @@ static void put_survivors(struct sbx_json *json,
 
 static const char *proof_name(enum sbx_proof proof)
 {
-    if (proof == SBX_PROOF_GROUP_EMPTY) {
+    switch (proof) {
+    case SBX_PROOF_NO_CHILDREN:
+        return "no-children";
+    case SBX_PROOF_GROUP_EMPTY:
         return "group-empty";
+    case SBX_PROOF_NAMESPACE_GONE:
+        return "namespace-gone";
+    case SBX_PROOF_NONE:
+        break;
     }
-    return proof == SBX_PROOF_NO_CHILDREN ? "no-children" : "none";
+    return "none";
 }
 
 static void put_termination(struct sbx_json *json, const struct sbx_record *record)

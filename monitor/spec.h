@@ -20,7 +20,8 @@
 enum sbx_strays { SBX_STRAYS_KILL = 0, SBX_STRAYS_WAIT, SBX_STRAYS_KEEP };
 enum sbx_require {
     SBX_REQUIRE_COMPLETE = 0,
-    SBX_REQUIRE_CGROUP2,       /* a leaf, with or without controllers */
+    SBX_REQUIRE_CGROUP2, /* a leaf, with or without controllers */
+    SBX_REQUIRE_PID_NAMESPACE,
     SBX_REQUIRE_KERNEL_LIMITS, /* memory and threads held by the kernel */
 };
 enum sbx_backend { SBX_BACKEND_AUTO = 0, SBX_BACKEND_PROC, SBX_BACKEND_CGROUP2 };
@@ -57,6 +58,7 @@ struct sbx_spec {
 
     enum sbx_backend backend;
     unsigned require;             /* bits (1 << enum sbx_require) */
+    bool pid_namespace;           /* the command gets one */
     uint64_t interval_us;         /* default 250 ms, at least 1 ms */
     char *cgroup_root;            /* owned; NULL: not asked for */
     int cgroup_root_directory_fd; /* where a relative one starts; -1: none held */

@@ -88,8 +88,9 @@ static int prepare(struct sbx_watch *watch, struct rlimit *ret_nofile,
                              "the monitor cannot become a child subreaper: %s",
                              sbx_errno_text(errno).text);
     }
-    watch->record->tracking =
-        watch->attach.on ? SBX_TRACKING_REMEMBERED : SBX_TRACKING_SUBREAPER;
+    watch->record->tracking = watch->attach.on             ? SBX_TRACKING_REMEMBERED
+                              : watch->spec->pid_namespace ? SBX_TRACKING_NAMESPACE
+                                                           : SBX_TRACKING_SUBREAPER;
     sbx_boost(); /* before the launch: a bomb doubles every few milliseconds */
     size_t fd_budget = raise_nofile(ret_nofile);
     watch->proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -153,6 +154,8 @@ static int launch(struct sbx_watch *watch, const struct rlimit *nofile,
         .keep_fd_count = spec->keep_fd_count,
         .own_group = watch->own_group,
         .start = &spec->start,
+        .note = spec->pid_namespace ? &watch->link->pair->note : NULL,
+        .stays = spec->strays == SBX_STRAYS_KEEP,
         .group_fd =
             sbx_grouped_is_on(watch->grouped) ? watch->grouped->group.leaf.fd : -1,
         .tty_fd =
@@ -199,6 +202,7 @@ static void supervise(struct sbx_watch *watch)
     const struct sbx_spec *spec = watch->spec;
     struct sbx_record *record = watch->record;
     record->leader_pid = watch->leader;
+    sbx_watch_note_front(watch);
     if (!watch->attach.on) { /* else the guard would give it the terminal */
         atomic_store(&watch->link->pair->leader_pid, watch->leader);
     }
@@ -273,6 +277,7 @@ static void complete(struct sbx_watch *watch)
 {
     struct sbx_record *record = watch->record;
     sbx_watch_complete_group(watch);
+    sbx_watch_complete_namespace(watch);
     bool empty = !watch->attach.on && record->termination.proof != SBX_PROOF_NONE;
     sbx_watch_take_heir(watch);
     if (watch->ending_us != 0) {

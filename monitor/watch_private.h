@@ -2,7 +2,8 @@
  * watch_private.h - one run as its monitor sees it, shared by the files that make up the
  * monitor process: watch.c (from nothing to a running leader, and the record at the end),
  * events.c (what the loop calls), ending.c (verdicts, steps, reaping), heir.c (whose end
- * is the command's), output.c (what concerns the command's output, and idleness), and for
+ * is the command's), namespaced.c (a PID namespace around the command), output.c (what
+ * concerns the command's output, and idleness), and for
  * attached trees attach.c and attach_watch.c, and for a run with a cgroup of its own
  * grouped_watch.c.
  */
@@ -161,6 +162,22 @@ void sbx_watch_take_heir(struct sbx_watch *watch);
 
 /* In the record: the command's pid, and the launcher's. (events.c) */
 void sbx_watch_note_command(struct sbx_watch *watch);
+
+/* --- namespaced.c: a PID namespace around the command --- */
+
+/* After a mark: whether a launcher's namespace holds everybody now. */
+void sbx_watch_note_namespace(struct sbx_watch *watch);
+
+/* In the record: command and front, where the run has made the namespace. */
+void sbx_watch_note_front(struct sbx_watch *watch);
+
+/* The leader has ended with that: as the command in a namespace of ours did, if it did.
+ */
+int sbx_watch_status_of_command(const struct sbx_watch *watch, int status);
+void sbx_watch_take_noted_cpu(struct sbx_watch *watch);
+
+/* What it means that no child is left. */
+void sbx_watch_complete_namespace(struct sbx_watch *watch);
 
 /* --- events.c --- callbacks of the loop; each takes the struct sbx_watch --- */
 void sbx_watch_on_sample(void *context);

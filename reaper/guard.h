@@ -19,6 +19,7 @@
 #define SBX_REAPER_GUARD_H
 
 #include "reaper/front.h"
+#include "reaper/namespace.h"
 #include "reaper/terminal.h"
 
 #include <sbx/sbx.h>
@@ -52,6 +53,7 @@ struct sbx_pair {
     /* When the monitor wants to look next; 0: not yet known. Long past it, it may be
      * starved of the processor. */
     _Atomic uint64_t due_us;
+    struct sbx_namespace_note note; /* of the namespace that the run makes, if it does */
 };
 
 /* What goes through the socket between the two, one record each. */

@@ -172,7 +172,7 @@ static void reap(pid_t pid, struct sbx_error *err)
 
 /* Whether the child is as it was forked. An entry that cannot be read is not ours any
  * more: the command was executed with another uid. */
-static bool is_without_exec(pid_t pid)
+bool sbx_launch_is_without_exec(pid_t pid)
 {
     char path[32];
     char text[1024];
@@ -186,6 +186,13 @@ static bool is_without_exec(pid_t pid)
         next = strchr(next + 1, ' ');
     }
     return next != NULL && (strtoul(next, NULL, 10) & FORKED_WITHOUT_EXEC) != 0;
+}
+
+/* The front of a namespace executes nothing; the init has seen what the command did. */
+static bool has_executed(const struct sbx_launch *launch, pid_t pid)
+{
+    return launch->note != NULL ? atomic_load(&launch->note->executed) != 0
+                                : !sbx_launch_is_without_exec(pid);
 }
 
 static bool is_fault(int signal_number)
@@ -204,17 +211,29 @@ static bool is_fault(int signal_number)
     }
 }
 
+/* How the command's process has ended, where that is not the leader. */
+static void take_noted_end(const struct sbx_namespace_note *note, siginfo_t *end)
+{
+    if (note != NULL && atomic_load(&note->ended) != 0) {
+        int status = atomic_load(&note->status);
+        end->si_code = WIFEXITED(status) ? CLD_EXITED : CLD_KILLED;
+        end->si_status = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
+    }
+}
+
 /*
  * End of file without a record, and nothing was executed: the child is ending. Ended by a
  * signal from outside (it was pending when the mask was emptied, or is SIGKILL), that is
  * the leader's end, which is left for the caller to see. By a fault or without a word,
  * the failure is ours.
  */
-static int judge_silence(pid_t pid, struct sbx_error *err)
+static int judge_silence(const struct sbx_launch *launch, pid_t pid,
+                         struct sbx_error *err)
 {
     siginfo_t end = {.si_pid = 0};
     char name[SBX_SIGNAL_NAME_SIZE];
     int error = await_end(pid, WNOWAIT, &end);
+    take_noted_end(launch->note, &end);
     if (error < 0) {
         (void)kill(pid, SIGKILL);
         error = failed(err, -error, "the child does not end, and executed nothing");
@@ -254,12 +273,13 @@ static int judge_record(pid_t pid, const struct sbx_launch_record *record, size_
 
 /* The pipe is silent and open. The kill may come too late: then the command was executed,
  * and its end is the leader's. */
-static int judge_hang(pid_t pid, int code, struct sbx_error *err)
+static int judge_hang(const struct sbx_launch *launch, pid_t pid, int code,
+                      struct sbx_error *err)
 {
     siginfo_t end;
     (void)kill(pid, SIGKILL);
     (void)await_end(pid, WNOWAIT, &end);
-    if (!is_without_exec(pid)) {
+    if (has_executed(launch, pid)) {
         return 0;
     }
     int error = failed(err, code, "no word from the child before exec");
@@ -267,22 +287,34 @@ static int judge_hang(pid_t pid, int code, struct sbx_error *err)
     return error;
 }
 
+/* An init that its front has not waited for has come to us. */
+static void reap_init(const struct sbx_namespace_note *note, struct sbx_error *err)
+{
+    pid_t pid = note != NULL ? atomic_load(&note->init_pid) : 0;
+    siginfo_t end;
+    if (pid > 0 && waitid(P_PID, (id_t)pid, &end, WEXITED | WNOHANG | WNOWAIT) == 0) {
+        (void)kill(pid, SIGKILL);
+        reap(pid, err);
+    }
+}
+
 /* What became of the child. After an error it is reaped. */
-static int await_exec(pid_t pid, int error_fd, int *ret_status, struct sbx_error *err)
+static int await_exec(const struct sbx_launch *launch, pid_t pid, int error_fd,
+                      int *ret_status, struct sbx_error *err)
 {
     struct sbx_launch_record record;
     ssize_t length = read_record(pid, error_fd, &record);
     if (length < 0) {
-        return judge_hang(pid, (int)-length, err);
+        return judge_hang(launch, pid, (int)-length, err);
     }
     if (length > 0) {
         return judge_record(pid, &record, (size_t)length, ret_status, err);
     }
-    return is_without_exec(pid) ? judge_silence(pid, err) : 0;
+    return has_executed(launch, pid) ? 0 : judge_silence(launch, pid, err);
 }
 
 /* Where the command's streams are put, the pipe must not be. */
-static int open_error_pipe(int ends[static 2])
+int sbx_launch_open_pipe(int ends[static 2])
 {
     if (pipe2(ends, O_CLOEXEC) < 0) {
         return -errno;
@@ -305,7 +337,7 @@ static int launch_through_pipe(const struct sbx_launch *launch,
                                int *ret_status, struct sbx_error *err)
 {
     int ends[2] = {-1, -1};
-    int opened = open_error_pipe(ends);
+    int opened = sbx_launch_open_pipe(ends);
     if (opened < 0) {
         return failed(err, -opened, "error pipe");
     }
@@ -327,8 +359,9 @@ static int launch_through_pipe(const struct sbx_launch *launch,
          * on. Refused once the child has executed the command. */
         (void)setpgid(pid, pid);
     }
-    error = await_exec(pid, read_end, ret_status, err);
+    error = await_exec(launch, pid, read_end, ret_status, err);
     if (error < 0) {
+        reap_init(launch->note, err);
         if (foreground > 0 && tcgetpgrp(launch->tty_fd) == pid) {
             (void)tcsetpgrp(launch->tty_fd, foreground);
         }
@@ -351,6 +384,7 @@ int sbx_launch(const struct sbx_launch *launch, pid_t *ret_pid, int *ret_status,
         } else {
             (void)confstr(_CS_PATH, default_path, sizeof default_path);
             struct sbx_launch_child child = {.launch = launch,
+                                             .caller_pid = getpid(),
                                              .error_fd = -1,
                                              .shell_argv = shell_argv,
                                              .default_path = default_path};

@@ -13,6 +13,7 @@
 #define SBX_REAPER_LAUNCH_H
 
 #include "reaper/ceiling.h"
+#include "reaper/namespace.h"
 #include "reaper/start.h"
 
 #include <sbx/sbx.h>
@@ -39,6 +40,10 @@ struct sbx_launch {
      * born in; -1: none. */
     int group_fd;
     const struct sbx_start *start; /* NULL: in all else as the caller */
+    /* The command gets a PID namespace of its own, and this tells what becomes of it. In
+     * memory shared with children, all zeros; NULL: it gets none. */
+    struct sbx_namespace_note *note;
+    bool stays; /* whoever is left in there at its end outlives the caller */
     /* INT, HUP, QUIT, TERM that were ignored when the program started stay ignored
      * (nohup); all else is default. */
     sigset_t inherited_ignored;
@@ -50,7 +55,8 @@ struct sbx_launch {
 /*
  * Starts the leader as a child of the caller. On success *ret_pid is its pid, and either
  * it has executed the command or a signal has ended it before (then it is a zombie that
- * was killed, and nothing has run). After -errno no child is left (it was reaped; one
+ * was killed, and nothing has run). With a namespace it is the front's pid, and the
+ * command's is in the note. After -errno no child is left (it was reaped; one
  * that a tracer holds is named in the message), and a terminal that was handed over is
  * back where it was. err->stage is SBX_STAGE_EXEC when only execve itself failed,
  * SBX_STAGE_ARM for a ceiling, else SBX_STAGE_LAUNCH. *ret_status receives the exit

@@ -3,7 +3,8 @@
  * order, see launch.h.
  *
  * The order matters. The cgroup comes first, while nothing has been done outside of it.
- * The terminal belongs to the process group, so it comes after that. What needs a
+ * The terminal belongs to the process group, so it comes after that. A PID namespace of
+ * its own comes then, with two processes in between that share these three. What needs a
  * descriptor (oom_score_adj, and the listing of descriptors on old kernels) comes before
  * the limit on descriptors is lowered again; from the ceilings on nothing takes memory or
  * a descriptor. The user comes after the ceilings, which may take privileges to set, and
@@ -225,6 +226,7 @@ static const struct step {
     {"group", sbx_launch_enter_group}, /* first: before anything is used up or done */
     {"process group", enter_group},
     {"terminal", take_terminal},
+    {"pid namespace", sbx_launch_enter_namespace}, /* all that follows is the command's */
     {"oom score", reset_oom_score},
     {"standard streams", place_streams}, /* from descriptors that are closed next */
     {"descriptors", keep_descriptors},

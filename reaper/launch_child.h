@@ -12,6 +12,7 @@
 /* What the child needs, made before the fork: the child allocates nothing of its own. */
 struct sbx_launch_child {
     const struct sbx_launch *launch;
+    pid_t caller_pid;         /* who launches */
     int error_fd;             /* write end of the error pipe, close-on-exec */
     const char **shell_argv;  /* "/bin/sh", a free place, argv[1]..., NULL */
     const char *file;         /* what is looked up and executed; NULL: argv[0] */
@@ -42,6 +43,17 @@ int sbx_launch_set_user(const struct sbx_launch_child *child, struct sbx_error *
 int sbx_launch_set_directory(const struct sbx_launch_child *child, struct sbx_error *err);
 int sbx_launch_bar_privileges(const struct sbx_launch_child *child,
                               struct sbx_error *err);
+
+/* The step that puts front and init between the caller and the command, where a namespace
+ * was asked for: it goes on in the command's process alone. launch_namespace.c. */
+int sbx_launch_enter_namespace(const struct sbx_launch_child *child,
+                               struct sbx_error *err);
+
+/* A pipe, close-on-exec, whose write end is above 2. 0 or a negative errno. launch.c. */
+int sbx_launch_open_pipe(int ends[static 2]);
+
+/* Whether an un-reaped child is as it was forked. launch.c. */
+bool sbx_launch_is_without_exec(pid_t pid);
 
 /* Looks the command up and executes it. Returns only when that failed, with -errno; the
  * status is 127 when there is no such command, else 126. Needs no memory; a descriptor

@@ -15,6 +15,7 @@
 #include "reaper/pidref.h"
 #include "reaper/polite.h"
 #include "reaper/sweep_private.h"
+#include "reaper/wrapper.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -32,6 +33,8 @@
 /* New members within this time: it is a race, and not only a loaded machine. */
 #define BIRTHS_US 1000000U
 #define WAITER_LOOK_NS 100000L
+/* What a namespace may take to be gone before its members are looked at one by one. */
+#define NAMESPACE_US 2000000U
 
 /* To an own child by pid (it cannot have been reused), to any other member by identity.
  */
@@ -102,13 +105,6 @@ static int kill_child(pid_t pid, void *context)
     return 0;
 }
 
-static void visit_met(struct sbx_member *member, void *context)
-{
-    if (!sbx_member_ended(member)) {
-        meet(context, member);
-    }
-}
-
 static void visit_freeze(struct sbx_member *member, void *context)
 {
     struct sweep *sweep = context;
@@ -132,9 +128,18 @@ static int walk(struct sweep *sweep, void (*visit)(struct sbx_member *, void *))
     return sbx_tree_walk(sweep->tree, &hooks, NULL);
 }
 
+/* Launchers first: who is met is told by name, and they are nobody's strays. */
 int sbx_sweep_meet(struct sweep *sweep)
 {
-    return walk(sweep, visit_met);
+    int r = sbx_tree_walk(sweep->tree, NULL, NULL);
+    sbx_wrapper_mark(sweep->tree, sweep->proc_fd);
+    for (size_t i = 0; i < sbx_tree_count(sweep->tree); i++) {
+        struct sbx_member *member = sbx_tree_member(sweep->tree, i);
+        if (!sbx_member_ended(member)) {
+            meet(sweep, member);
+        }
+    }
+    return r;
 }
 
 bool sbx_sweep_out_of_time(const struct sweep *sweep)
@@ -256,6 +261,16 @@ const char *sbx_sweep_why_alive(const struct sbx_member *member)
     return member->killed ? "killed, but not yet scheduled to die" : "still forking";
 }
 
+static bool is_anybody_else_left(struct sbx_tree *tree)
+{
+    for (size_t i = 0; i < sbx_tree_count(tree); i++) {
+        if (!sbx_tree_member(tree, i)->wrapper) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void name_survivors(struct sweep *sweep)
 {
     /* The time is up, but a list that stops half way would call the others ended. */
@@ -264,11 +279,56 @@ static void name_survivors(struct sweep *sweep)
     if (reaped_all(sweep)) {
         return;
     }
+    bool others = is_anybody_else_left(sweep->tree);
     for (size_t i = 0; i < sbx_tree_count(sweep->tree); i++) {
         const struct sbx_member *member = sbx_tree_member(sweep->tree, i);
-        sweep->hooks->survivor(member, sbx_sweep_why_alive(member),
-                               sweep->hooks->context);
+        if (!member->wrapper || !others) {
+            sweep->hooks->survivor(member, sbx_sweep_why_alive(member),
+                                   sweep->hooks->context);
+        }
     }
+}
+
+/* --- a namespace --- */
+
+/* The kernel ends all that is inside before the init is gone. Whoever stands above that
+ * has no more to wait for, and is not to begin anything else: the outermost first. */
+static bool kill_namespace(struct sweep *sweep)
+{
+    struct sbx_member *init = sbx_wrapper_init(sweep->tree);
+    bool inside = false;
+    if (init == NULL || signal_member(sweep, init, SIGKILL) < 0) {
+        return false;
+    }
+    for (size_t i = 0; i < sbx_tree_count(sweep->tree); i++) {
+        struct sbx_member *member = sbx_tree_member(sweep->tree, i);
+        inside = inside || member == init;
+        if (sbx_member_ended(member)) {
+            continue;
+        }
+        if (!inside) {
+            (void)signal_member(sweep, member, SIGKILL);
+        }
+        sweep->result.killed_count += member->killed || member->wrapper ? 0 : 1;
+        member->killed = true;
+    }
+    sweep->result.by_namespace = true;
+    return true;
+}
+
+static bool end_namespace(struct sweep *sweep)
+{
+    uint64_t until = sbx_clock_us() + NAMESPACE_US;
+    if (!kill_namespace(sweep)) {
+        return false;
+    }
+    do {
+        if (reaped_all(sweep)) {
+            return true;
+        }
+        (void)wait_for_child(WAIT_LONG_US);
+    } while (sbx_clock_us() < until);
+    return reaped_all(sweep);
 }
 
 static bool end_by_freezing(struct sweep *sweep)
@@ -302,6 +362,10 @@ int sbx_sweep(struct sbx_tree *tree, int proc_fd, const struct sbx_sweep_hooks *
     if (!reaped_all(&sweep)) {
         sbx_tree_set_deadline(tree, sweep.started_us + SBX_SWEEP_PATIENCE_US);
         r = sbx_sweep_meet(&sweep);
+        if (end_namespace(&sweep)) {
+            *ret_result = sweep.result;
+            return 0;
+        }
         sbx_sweep_kill_known(&sweep);
         if (!end_quickly(&sweep) && !end_by_freezing(&sweep)) {
             name_survivors(&sweep);

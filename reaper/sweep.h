@@ -29,7 +29,8 @@ struct sbx_sweep_hooks {
 
 struct sbx_sweep_result {
     bool empty;            /* proved: no children left */
-    uint64_t killed_count; /* members that were sent SIGKILL */
+    uint64_t killed_count; /* members that were sent SIGKILL, or ended with the init */
+    bool by_namespace;     /* the init of the namespace that held all was killed first */
 };
 
 /* How long a sweep tries while new members are still being born; how long it waits for

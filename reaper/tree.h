@@ -38,10 +38,12 @@ struct sbx_member {
     bool namespace_init;    /* first process of a PID namespace below ours */
     unsigned namespace_depth; /* of its PID namespace, 1 is ours; 0: not yet known */
     bool wrapper; /* a launcher around the command: not counted, not signalled politely */
-    bool own_memory; /* known not to share its parent's: that never changes back */
-    bool pss_asked;  /* in the request for PSS under way */
-    bool status_due; /* new, or another name: its status should be read */
-    bool in_group;   /* when the members of the run's cgroup were last listed */
+    bool holds_all;    /* a namespace init with which all the others end */
+    bool parents_file; /* one that was seen to run the same file as its parent */
+    bool own_memory;   /* known not to share its parent's: that never changes back */
+    bool pss_asked;    /* in the request for PSS under way */
+    bool status_due;   /* new, or another name: its status should be read */
+    bool in_group;     /* when the members of the run's cgroup were last listed */
     /* For the polite signal (see polite.h). */
     bool catches; /* has a handler for it */
     bool mortal;  /* would die of it, unless it blocks it */

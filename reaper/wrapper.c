@@ -6,10 +6,11 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ANCESTORS_MAX 64
+#define CHAIN_MAX 64
 
 bool sbx_wrapper_is_namespace_init(const struct sbx_proc_status *status)
 {
@@ -71,42 +72,67 @@ struct sbx_member *sbx_wrapper_above(struct sbx_tree *tree,
     return parent != NULL || member == front ? parent : front;
 }
 
-static void count_children(struct sbx_tree *tree)
+/* The one living member that has nobody above it; NULL when there are several. */
+static struct sbx_member *count_children(struct sbx_tree *tree, struct sbx_member *front)
 {
+    struct sbx_member *top = NULL;
+    bool several = false;
     size_t count = sbx_tree_count(tree);
     for (size_t i = 0; i < count; i++) {
         sbx_tree_member(tree, i)->living_children = 0;
     }
     for (size_t i = 0; i < count; i++) {
-        const struct sbx_member *member = sbx_tree_member(tree, i);
-        struct sbx_member *parent = sbx_tree_find(tree, member->stat.ppid);
-        if (parent != NULL && !sbx_member_ended(member)) {
-            parent->living_children++;
+        struct sbx_member *member = sbx_tree_member(tree, i);
+        struct sbx_member *above = sbx_wrapper_above(tree, member, front);
+        if (sbx_member_ended(member)) {
+            continue;
+        }
+        if (above != NULL && !sbx_member_ended(above)) {
+            above->living_children++;
+            above->only_child = member->stat.pid;
+        } else {
+            several = several || top != NULL;
+            top = member;
         }
     }
+    return several ? NULL : top;
 }
 
-static bool has_other_children(const struct sbx_member *parent,
-                               const struct sbx_member *child)
+/* An init that has lost its parent is what it was. */
+static bool never_execd(struct sbx_tree *tree, int proc_fd, struct sbx_member *init)
 {
-    bool own = child->stat.ppid == parent->stat.pid && !sbx_member_ended(child);
-    return parent->living_children > (own ? 1U : 0U);
+    const struct sbx_member *parent = sbx_tree_find(tree, init->stat.ppid);
+    if (parent != NULL || !init->parents_file) {
+        init->parents_file = same_executable(proc_fd, init->stat.pid, init->stat.ppid);
+    }
+    return init->parents_file;
 }
 
-/* The two ends of the launcher, and who does nothing but wait for it. Who has more to
- * look after is no launcher: a build, say, that runs one of its steps in a sandbox. */
-static void mark_with_ancestors(struct sbx_tree *tree, struct sbx_member *init,
-                                struct sbx_member *front)
+static bool is_inner(const struct sbx_member *init)
 {
-    struct sbx_member *below = init;
-    init->wrapper = true;
-    for (int i = 0; i < ANCESTORS_MAX; i++) {
-        struct sbx_member *above = sbx_wrapper_above(tree, below, front);
-        if (above == NULL || (i > 0 && has_other_children(above, below))) {
-            return;
+    return strcmp(init->stat.name, SBX_INNER_NAME) == 0;
+}
+
+/* From the top down, as long as there is one way: the first init on it holds all the
+ * rest, and whoever stands above the last one that is a wrapper is one too. */
+static void mark_chain(struct sbx_tree *tree, int proc_fd, struct sbx_member *top)
+{
+    struct sbx_member *chain[CHAIN_MAX];
+    size_t length = 0;
+    size_t wrappers = 0;
+    bool held = false;
+    for (struct sbx_member *next = top; next != NULL && length < CHAIN_MAX;) {
+        chain[length++] = next;
+        if (next->namespace_init) {
+            next->holds_all = !held;
+            held = true;
+            wrappers =
+                is_inner(next) || never_execd(tree, proc_fd, next) ? length : wrappers;
         }
-        above->wrapper = true;
-        below = above;
+        next = next->living_children == 1 ? sbx_tree_find(tree, next->only_child) : NULL;
+    }
+    for (size_t i = 0; i < wrappers; i++) {
+        chain[i]->wrapper = true;
     }
 }
 
@@ -128,22 +154,23 @@ void sbx_wrapper_mark(struct sbx_tree *tree, int proc_fd)
         struct sbx_member *member = sbx_tree_member(tree, i);
         look_at_new(member, proc_fd);
         any = any || member->namespace_init || member->wrapper;
+        member->wrapper = false;
+        member->holds_all = false;
     }
-    if (!any) {
-        return;
+    if (any) {
+        mark_chain(tree, proc_fd, count_children(tree, sbx_wrapper_front(tree)));
     }
-    struct sbx_member *front = sbx_wrapper_front(tree);
-    count_children(tree);
-    for (size_t i = 0; i < count; i++) {
-        sbx_tree_member(tree, i)->wrapper = false;
-    }
-    for (size_t i = 0; i < count; i++) {
+}
+
+struct sbx_member *sbx_wrapper_init(struct sbx_tree *tree)
+{
+    for (size_t i = 0; i < sbx_tree_count(tree); i++) {
         struct sbx_member *member = sbx_tree_member(tree, i);
-        if (member->namespace_init && !sbx_member_ended(member) &&
-            same_executable(proc_fd, member->stat.pid, member->stat.ppid)) {
-            mark_with_ancestors(tree, member, front);
+        if (member->holds_all && !sbx_member_ended(member)) {
+            return member;
         }
     }
+    return NULL;
 }
 
 pid_t sbx_wrapper_command(struct sbx_tree *tree, pid_t leader)

@@ -1,13 +1,19 @@
 /*
- * wrapper.h - which members are launchers around the command, and not the command.
+ * wrapper.h - which members are launchers around the command, and not the command; and
+ * the namespace that all others are in.
  *
  * A confining launcher (bwrap) leaves a process outside and an init inside a PID
  * namespace. Neither is what the user asked for: they are not counted and not signalled
  * politely, since the death of either takes the command with it before it could act. A
- * namespace init is a wrapper when it never exec'd anything: it still runs the same
- * executable file as its parent outside. Else it is the command itself (`unshare -pf
- * CMD`). Their ancestors are wrappers too, up to the first with other children: that one
- * has more to do than to wait for a launcher.
+ * namespace init is a wrapper when it never exec'd anything (it runs the same executable
+ * file as its parent outside, or did before that ended), or when it is our own program
+ * inside of a sandbox. Else it is the command itself (`unshare -pf CMD`). Its ancestors
+ * are wrappers too.
+ *
+ * But anybody can fork such an init. So there is one for a run, if any: where each
+ * process from the leader down to it has one living child, and nobody is beside them. Who
+ * has more to look after is no launcher: a build, say, that runs one of its steps in a
+ * sandbox. What a command can still hide is a chain of processes without other children.
  */
 #ifndef SBX_REAPER_WRAPPER_H
 #define SBX_REAPER_WRAPPER_H
@@ -18,12 +24,20 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* What the program is called that a sandbox of ours has as its init (sandbox/orders.h).
+ */
+#define SBX_INNER_NAME "sbx-inner"
+
 /* From its status: the first process of a PID namespace below ours. */
 bool sbx_wrapper_is_namespace_init(const struct sbx_proc_status *status);
 
-/* Sets `wrapper` of every member of the last walk. Costs nothing where there is no
- * namespace init, and nobody whose status nobody has read yet. */
+/* Sets `wrapper` and `holds_all` of every member of the last walk. Costs nothing where
+ * there is no namespace init, and nobody whose status nobody has read yet. */
 void sbx_wrapper_mark(struct sbx_tree *tree, int proc_fd);
+
+/* The outermost namespace init with which all members end but those above it, who do
+ * nothing but wait for it; NULL: there is none. From the last mark. */
+struct sbx_member *sbx_wrapper_init(struct sbx_tree *tree);
 
 /*
  * Who stands above a member: its parent, or, for an orphan, the front of its launcher. A

@@ -17,12 +17,13 @@
 #ifndef SBX_SANDBOX_ORDERS_H
 #define SBX_SANDBOX_ORDERS_H
 
+#include "reaper/wrapper.h"
+
 #include <sbx/sbx.h>
 #include <stdint.h>
 
 /* Where it lies in the sandbox while it is being started: it removes itself from there
- * before the command runs. Its name is how a monitor knows it (wrapper.h). */
-#define SBX_INNER_NAME "sbx-inner"
+ * before the command runs. Its name is how a monitor knows it. */
 #define SBX_INNER_PATH "/run/" SBX_INNER_NAME
 
 #define SBX_ORDERS_MAGIC UINT32_C(0x6f786273)

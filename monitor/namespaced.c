@@ -1,0 +1,69 @@
+/*
+ * namespaced.c - see watch_private.h: a run whose command is in a PID namespace, that it
+ * has made (reaper/namespace.h) or that a launcher has, and that is found.
+ *
+ * With the end of its init all in it end. That is another way to kill, and another proof,
+ * not another way to find members: they descend from us as everybody does.
+ */
+#include "monitor/watch_private.h"
+
+#include "reaper/wrapper.h"
+
+#include <sys/wait.h>
+
+static const struct sbx_namespace_note *note_of(const struct sbx_watch *watch)
+{
+    return &watch->link->pair->note;
+}
+
+/* A launcher's namespace counts as long as it holds everybody. Who has ended does not
+ * tell: the last word of those who lived stands. */
+void sbx_watch_note_namespace(struct sbx_watch *watch)
+{
+    struct sbx_record *record = watch->record;
+    bool alive = false;
+    if (watch->attach.on || watch->spec->pid_namespace ||
+        record->tracking == SBX_TRACKING_CGROUP) {
+        return;
+    }
+    for (size_t i = 0; i < sbx_tree_count(watch->tree) && !alive; i++) {
+        alive = !sbx_member_ended(sbx_tree_member(watch->tree, i));
+    }
+    if (alive) {
+        record->tracking = sbx_wrapper_init(watch->tree) != NULL ? SBX_TRACKING_NAMESPACE
+                                                                 : SBX_TRACKING_SUBREAPER;
+    }
+}
+
+void sbx_watch_note_front(struct sbx_watch *watch)
+{
+    pid_t command = atomic_load(&note_of(watch)->command_pid);
+    if (watch->spec->pid_namespace && command > 0) {
+        watch->record->leader_pid = command;
+        watch->record->wrapper_pid = watch->leader;
+    }
+}
+
+int sbx_watch_status_of_command(const struct sbx_watch *watch, int status)
+{
+    const struct sbx_namespace_note *note = note_of(watch);
+    return atomic_load(&note->ended) != 0 ? atomic_load(&note->status) : status;
+}
+
+/* That of the front says nothing. */
+void sbx_watch_take_noted_cpu(struct sbx_watch *watch)
+{
+    const struct sbx_namespace_note *note = note_of(watch);
+    if (atomic_load(&note->ended) != 0) {
+        watch->leader_cpu_us = atomic_load(&note->cpu_us);
+    }
+}
+
+void sbx_watch_complete_namespace(struct sbx_watch *watch)
+{
+    struct sbx_termination *termination = &watch->record->termination;
+    if (watch->record->tracking == SBX_TRACKING_NAMESPACE &&
+        termination->proof == SBX_PROOF_NO_CHILDREN) {
+        termination->proof = SBX_PROOF_NAMESPACE_GONE;
+    }
+}
