@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "reaper/polite.h"
 #include "reaper/sweep.h"
 #include "reaper/wrapper.h"
 
@@ -261,9 +262,16 @@ static void signal_politely(struct sbx_watch *watch)
     }
     sbx_wrapper_mark(watch->tree, watch->proc_fd); /* some are younger than the sample */
     watch->record->termination.signal = watch->spec->signal;
+    if (watch->spec->pid_namespace) { /* the init has to know whom it will reap */
+        sbx_polite_choose(watch->tree, watch->proc_fd, watch->spec->signal);
+        sbx_watch_name_heir(watch);
+    }
     (void)sbx_polite(watch->tree, watch->proc_fd, watch->spec->signal);
-    if (!watch->attach.on) { /* whose end would tell us nothing, as we reap nobody */
-        sbx_watch_note_command(watch); /* it may be younger than the last sample */
+    if (watch->attach.on) {
+        return; /* whose end would tell us nothing, as we reap nobody */
+    }
+    sbx_watch_note_command(watch); /* it may be younger than the last sample */
+    if (!watch->spec->pid_namespace) {
         sbx_watch_name_heir(watch);
     }
 }

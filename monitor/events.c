@@ -44,10 +44,19 @@ static void warn_if_near(struct sbx_watch *watch, const struct sbx_sample *sampl
     }
 }
 
+/* One that is named stays named: whoever is left when it has ended is a stray. Unless it
+ * was a launcher itself, and is known as one now. */
+static bool is_named(const struct sbx_watch *watch)
+{
+    const struct sbx_record *record = watch->record;
+    const struct sbx_member *named = sbx_tree_find(watch->tree, record->leader_pid);
+    return record->leader_pid != watch->leader && (named == NULL || !named->wrapper);
+}
+
 void sbx_watch_note_command(struct sbx_watch *watch)
 {
     pid_t command = sbx_wrapper_command(watch->tree, watch->leader);
-    if (command != 0 && command != watch->leader) {
+    if (command != 0 && command != watch->leader && !is_named(watch)) {
         watch->record->leader_pid = command;
         watch->record->wrapper_pid = watch->leader;
     }
@@ -149,6 +158,7 @@ void sbx_watch_on_sample(void *context)
     } else {
         sbx_watch_note_command(watch);
         sbx_watch_note_namespace(watch);
+        sbx_watch_nudge_front(watch);
     }
     sbx_logger_row(watch->logger, &now);
     struct sbx_pace pace = {.interval_us = watch->spec->interval_us,

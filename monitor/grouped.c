@@ -65,18 +65,24 @@ static uint64_t asked(uint64_t number)
 static struct sbx_leaf_limits limits_of(const struct sbx_spec *spec)
 {
     const struct sbx_limits *limits = &spec->limits;
+    uint64_t of_ours = limits->threads_count != 0 ? sbx_grouped_tasks_of_ours(spec) : 0;
     struct sbx_leaf_limits wanted = {
         .memory_bytes = asked(limits->memory_bytes),
         .swap_bytes = SBX_UNKNOWN,
         /* With a grace of their own the others are to be told, not killed. */
         .group_kill = limits->memory_bytes != 0 && !spec->grace_asked,
-        .threads_count = asked(limits->threads_count),
+        .threads_count = asked(limits->threads_count + of_ours),
         .cpu_percent = asked(limits->cpu_quota_percent),
     };
     if (limits->memory_bytes != 0) {
         wanted.swap_bytes = limits->swap_bytes; /* 0 unless it was asked for */
     }
     return wanted;
+}
+
+uint64_t sbx_grouped_tasks_of_ours(const struct sbx_spec *spec)
+{
+    return spec->pid_namespace ? 2 : 0;
 }
 
 /* A tree that is attached to is where it is. */
@@ -172,6 +178,7 @@ int sbx_grouped_open(struct sbx_grouped *grouped, const struct sbx_spec *spec,
         return r;
     }
     grouped->open = true;
+    grouped->tasks_of_ours = sbx_grouped_tasks_of_ours(spec);
     r = demand(grouped, spec, err);
     if (r == 0 && sbx_grouped_is_on(grouped)) {
         r = sbx_statistics_open(grouped->group.leaf.fd, &grouped->statistics, err);
@@ -210,7 +217,10 @@ void sbx_grouped_take_figures(const struct sbx_grouped *grouped,
         usage->memory_method = SBX_MEMORY_CGROUP;
     }
     raise_to(&usage->swap_peak_bytes, figures.swap_peak_bytes);
-    raise_to(&usage->threads_peak, figures.tasks_peak);
+    if (figures.tasks_peak != SBX_UNKNOWN &&
+        figures.tasks_peak > grouped->tasks_of_ours) {
+        raise_to(&usage->threads_peak, figures.tasks_peak - grouped->tasks_of_ours);
+    }
     /* Taken away already by who died before it could say so: then nothing is told. */
     raise_to(&usage->oom_kills, figures.oom_kill);
     raise_to(&usage->memory_pressure_us, figures.memory_pressure_us);

@@ -35,7 +35,8 @@ struct sbx_grouped {
     struct sbx_statistics statistics;
     struct sbx_ancestors ancestors;
     struct sbx_figures before; /* at the start: a leaf starts with zeros */
-    uint64_t outliving;        /* in the monitor: whom cgroup.kill has not ended */
+    uint64_t tasks_of_ours;
+    uint64_t outliving; /* in the monitor: whom cgroup.kill has not ended */
     struct sbx_grouped_area *area;
     pid_t
         others[SBX_GROUPED_OTHERS]; /* of ours: the guard, and its front if it has one */
@@ -49,6 +50,10 @@ void sbx_grouped_init(struct sbx_grouped *grouped, struct sbx_grouped_area *area
  * something that was demanded cannot be had; then nothing is left. */
 int sbx_grouped_open(struct sbx_grouped *grouped, const struct sbx_spec *spec,
                      struct sbx_record *record, pid_t first_pid, struct sbx_error *err);
+
+/* How many of those that the kernel counts in it are not the command's: front and init of
+ * a PID namespace are born in it too. */
+uint64_t sbx_grouped_tasks_of_ours(const struct sbx_spec *spec);
 
 /* Whether there is a leaf. */
 bool sbx_grouped_is_on(const struct sbx_grouped *grouped);

@@ -141,6 +141,8 @@ static struct sbx_breach breach_of(const struct sbx_watch *watch,
         breach.culprit = watch->last.memory_culprit;
     } else if (verdict->reason == SBX_REASON_THREADS) {
         breach.culprit = watch->last.threads_culprit;
+        breach.limit -= watch->grouped->tasks_of_ours;
+        breach.observed -= watch->grouped->tasks_of_ours;
     }
     return breach;
 }

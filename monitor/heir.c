@@ -19,6 +19,7 @@ void sbx_watch_name_heir(struct sbx_watch *watch)
     if (heir != NULL) {
         watch->heir.pid = heir->stat.pid;
         watch->heir.start_ticks = heir->stat.start_ticks;
+        sbx_watch_ask_for_heir(watch);
     }
 }
 
@@ -47,6 +48,7 @@ void sbx_watch_take_heir(struct sbx_watch *watch)
     const struct sbx_heir *heir = &watch->heir;
     struct sbx_record *record = watch->record;
     int polite = watch->spec->signal;
+    sbx_watch_take_noted_heir(watch);
     bool by_signal = record->has_exit_code ? record->exit_code == SIGNAL_BASE + polite
                                            : record->signal == polite;
     if (!heir->ended || !watch->leader_ended || !by_signal) {

@@ -7,9 +7,13 @@
  */
 #include "monitor/watch_private.h"
 
+#include "reaper/pidref.h"
 #include "reaper/wrapper.h"
 
-#include <sys/wait.h>
+#include <signal.h>
+
+/* Of a namespace that we have made. */
+#define NAMESPACE_DEPTH 2U
 
 static const struct sbx_namespace_note *note_of(const struct sbx_watch *watch)
 {
@@ -56,6 +60,37 @@ void sbx_watch_take_noted_cpu(struct sbx_watch *watch)
     const struct sbx_namespace_note *note = note_of(watch);
     if (atomic_load(&note->ended) != 0) {
         watch->leader_cpu_us = atomic_load(&note->cpu_us);
+    }
+}
+
+/* Stopped when the command was killed: see that it goes on. The init does so too, where
+ * nobody else would be continued with it. */
+void sbx_watch_nudge_front(const struct sbx_watch *watch)
+{
+    if (atomic_load(&note_of(watch)->ended) != 0 && !watch->leader_ended) {
+        (void)sbx_child_signal(watch->leader, SIGCONT);
+    }
+}
+
+/* It is not ours to reap: its init tells how it ends. */
+void sbx_watch_ask_for_heir(struct sbx_watch *watch)
+{
+    struct sbx_proc_status status;
+    if (watch->spec->pid_namespace && watch->heir.pid != 0 &&
+        sbx_proc_status_at(watch->proc_fd, watch->heir.pid, &status) == 0 &&
+        status.namespace_depth == NAMESPACE_DEPTH) {
+        atomic_store(&watch->link->pair->note.heir_pid_inside, status.namespace_pid);
+    }
+}
+
+void sbx_watch_take_noted_heir(struct sbx_watch *watch)
+{
+    const struct sbx_namespace_note *note = note_of(watch);
+    uint64_t ended_us = atomic_load(&note->heir_ended_us);
+    if (ended_us != 0 && !watch->heir.ended) {
+        watch->heir.ended = true;
+        watch->heir.status = atomic_load(&note->heir_status);
+        watch->heir.wall_us = ended_us - watch->launched_us;
     }
 }
 

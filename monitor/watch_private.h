@@ -150,7 +150,7 @@ void sbx_watch_sweep(struct sbx_watch *watch);
 
 /* --- heir.c: a leader that only waits for the command, and the polite signal --- */
 
-/* After the polite signal was sent: whose end will count. */
+/* When the polite signal is sent: whose end will count. */
 void sbx_watch_name_heir(struct sbx_watch *watch);
 bool sbx_watch_is_heir(const struct sbx_watch *watch, pid_t pid);
 
@@ -175,6 +175,13 @@ void sbx_watch_note_front(struct sbx_watch *watch);
  */
 int sbx_watch_status_of_command(const struct sbx_watch *watch, int status);
 void sbx_watch_take_noted_cpu(struct sbx_watch *watch);
+
+/* Now and then. */
+void sbx_watch_nudge_front(const struct sbx_watch *watch);
+
+/* An heir in a namespace of ours: after it was named, and before its end is taken. */
+void sbx_watch_ask_for_heir(struct sbx_watch *watch);
+void sbx_watch_take_noted_heir(struct sbx_watch *watch);
 
 /* What it means that no child is left. */
 void sbx_watch_complete_namespace(struct sbx_watch *watch);

@@ -12,6 +12,7 @@
  */
 #include "reaper/launch_namespace.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "reaper/proc.h"
@@ -43,7 +44,8 @@ struct init {
     int front_stat;
     int caller_pidfd;
     int signals;
-    bool told; /* the front knows that the command has ended */
+    bool told;  /* the front, that the command has ended */
+    bool heard; /* and it is not stopped, which nobody would notice any more */
 };
 
 /* --- becoming one ----------------------------------------------------------------- */
@@ -75,6 +77,14 @@ static int map_ids(const struct sbx_namespace_birth *birth, struct sbx_error *er
     }
     (void)snprintf(text, sizeof text, "%u %u 1", birth->uid, birth->uid);
     r = write_file("/proc/self/uid_map", text);
+    if (r == -EPERM && birth->uid == 0) {
+        return sbx_error_set(
+            err, EPERM, SBX_STAGE_ARM,
+            "option --pid-namespace: root that may make no namespaces may "
+            "not be in a user namespace either (layer permissions: no "
+            "CAP_SYS_ADMIN, no CAP_SETFCAP; grant one of them, or run it "
+            "as an ordinary user)");
+    }
     if (r < 0) {
         return sbx_namespace_refused(-r, "write to uid_map", true, err);
     }
@@ -172,8 +182,8 @@ static void look_at_stopped_command(struct init *init)
     }
     if (info.si_code == CLD_CONTINUED) {
         nudge_front(init);
-    } else if (init->exec_fd >= 0) {
-        (void)kill(init->command, SIGCONT); /* on its way to exec: see launch.c */
+    } else if (init->exec_fd >= 0 && sbx_launch_is_without_exec(init->command)) {
+        (void)kill(init->command, SIGCONT); /* nobody would wait for it: see launch.c */
     } else if (info.si_code == CLD_STOPPED) {
         sbx_namespace_say(init->socket, SBX_NAMESPACE_STOPPED, info.si_status);
     }
@@ -206,19 +216,27 @@ static bool reap(struct init *init)
             note_end(init, status);
         } else if (pid == atomic_load(&note->heir_pid_inside)) {
             atomic_store(&note->heir_status, status);
-            atomic_store(&note->heir_ended, 1);
+            atomic_store(&note->heir_ended_us, sbx_clock_us());
         }
     }
 }
 
-/* The command has ended, others have not. */
-static void stay(struct init *init)
+/* The front ends before us when others are left, after us when not. */
+static void tell_end(struct init *init, bool others)
 {
+    if (!init->told && others) {
+        die_with_parent(false);
+    }
     if (!init->told) {
         init->told = true;
-        die_with_parent(false);
-        sbx_namespace_say(init->socket, SBX_NAMESPACE_LEFT, 0);
+        sbx_namespace_say(init->socket, others ? SBX_NAMESPACE_LEFT : SBX_NAMESPACE_ENDED,
+                          0);
     }
+}
+
+/* Once the front is gone. */
+static void stay(struct init *init)
+{
     if (init->front_pidfd < 0 || !is_over(init->front_pidfd)) {
         return;
     }
@@ -240,10 +258,15 @@ static void take_words(struct init *init)
         return;
     }
     while ((r = sbx_namespace_hear(init->socket, &word)) == 1) {
-        pass_on(init, word.number);
+        if (word.kind == SBX_NAMESPACE_HEARD) {
+            init->heard = true;
+        } else {
+            pass_on(init, word.number);
+        }
     }
     if (r < 0) {
         sbx_fd_drop(&init->socket);
+        init->heard = true;
     }
 }
 
@@ -273,16 +296,17 @@ static _Noreturn void be_init(struct init *init)
     const int kept[] = {init->exec_fd,     init->error_fd,   init->socket,
                         init->front_pidfd, init->front_stat, init->caller_pidfd,
                         init->signals};
-    (void)prctl(PR_SET_NAME, "sbx-init", 0, 0, 0);
+    (void)prctl(PR_SET_NAME, SBX_NAMESPACE_INIT_NAME, 0, 0, 0);
     sbx_namespace_let_go(kept, sizeof kept / sizeof kept[0]);
     for (;;) {
         look_at_stopped_command(init);
         bool others = reap(init);
         take_words(init);
-        if (init->command == 0 && !others) {
+        if (init->command == 0 && !others && init->heard) {
             _exit(0);
         }
         if (init->command == 0) {
+            tell_end(init, others);
             stay(init);
         }
         await_events(init);

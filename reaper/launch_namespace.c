@@ -175,8 +175,11 @@ static void take_words(struct front *front)
     while (front->socket >= 0 && (r = sbx_namespace_hear(front->socket, &word)) == 1) {
         if (word.kind == SBX_NAMESPACE_LEFT) {
             _exit(0);
+        } else if (word.kind == SBX_NAMESPACE_ENDED) {
+            sbx_namespace_say(front->socket, SBX_NAMESPACE_HEARD, 0);
+        } else {
+            stop(word.number);
         }
-        stop(word.number);
     }
     if (r < 0) {
         sbx_fd_drop(&front->socket); /* the init is ending */

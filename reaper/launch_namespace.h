@@ -17,7 +17,9 @@
 enum sbx_namespace_word_kind {
     SBX_NAMESPACE_STOPPED = 1, /* init: the command was stopped by signal `number` */
     SBX_NAMESPACE_LEFT,        /* init: the command has ended, others have not */
-    SBX_NAMESPACE_PASS         /* front: somebody has sent it signal `number` */
+    SBX_NAMESPACE_ENDED,       /* init: it has, and nobody else is there */
+    SBX_NAMESPACE_HEARD, /* front: of that; from now on it only waits for the init */
+    SBX_NAMESPACE_PASS   /* front: somebody has sent it signal `number` */
 };
 
 struct sbx_namespace_word {

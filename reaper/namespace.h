@@ -22,8 +22,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#define SBX_NAMESPACE_INIT_NAME "sbx-init"
+
 /* All zeros before a launch. pids as they are outside, unless it says otherwise. Each
- * word has one writer; `ended` and `heir_ended` are set after what they speak for. */
+ * word has one writer; `ended` and `heir_ended_us` are set after what they speak for. */
 struct sbx_namespace_note {
     _Atomic int init_pid;    /* written by the kernel, before the init runs */
     _Atomic int command_pid; /* by the command's process, before it executes anything */
@@ -34,8 +36,8 @@ struct sbx_namespace_note {
     /* Somebody else whose end may count (monitor/heir.c): his pid inside, set by the
      * monitor, and his wait status once the init has reaped him. */
     _Atomic int heir_pid_inside;
-    _Atomic int heir_ended;
     _Atomic int heir_status;
+    _Atomic uint64_t heir_ended_us; /* CLOCK_MONOTONIC; 0: not yet */
 };
 
 #endif

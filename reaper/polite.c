@@ -5,6 +5,7 @@
 #include "reaper/polite.h"
 
 #include "base/fd.h"
+#include "reaper/namespace.h"
 #include "reaper/wrapper.h"
 
 #include <fcntl.h>
@@ -194,7 +195,7 @@ void sbx_polite_choose(struct sbx_tree *tree, int proc_fd, int signal_number)
     }
     for (size_t i = 0; i < count; i++) {
         struct sbx_member *member = sbx_tree_member(tree, i);
-        member->hears = !sbx_member_ended(member) && !member->wrapper &&
+        member->hears = !sbx_member_ended(member) && !member->launcher &&
                         (!member->namespace_init || member->catches);
     }
     struct sbx_member *front = sbx_wrapper_front(tree);
@@ -205,10 +206,19 @@ void sbx_polite_choose(struct sbx_tree *tree, int proc_fd, int signal_number)
 
 /* --- whose end is the command's ----------------------------------------------------- */
 
+/* The init of a namespace of ours does not go with the command, as others do. */
+static bool outlives_parent(struct sbx_tree *tree, const struct sbx_member *member)
+{
+    const struct sbx_member *init = sbx_wrapper_init(tree);
+    return member->namespace_depth <= 1 ||
+           (init != NULL && init->namespace_depth == member->namespace_depth &&
+            init->wrapper && strcmp(init->stat.name, SBX_NAMESPACE_INIT_NAME) == 0);
+}
+
 bool sbx_polite_waits(struct sbx_tree *tree, const struct sbx_member *member)
 {
     if (!would_die(member) || member->living_children != 1 ||
-        member->namespace_depth > 1) {
+        !outlives_parent(tree, member)) {
         return false;
     }
     const struct sbx_member *child = sbx_tree_find(tree, member->only_child);

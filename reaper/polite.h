@@ -3,7 +3,7 @@
  *
  * Every member hears it, but for those whose answer would come in place of the command's:
  *
- *  - wrappers (wrapper.h), and a namespace init that does not catch it;
+ *  - launchers (wrapper.h), and a namespace init that does not catch it;
  *  - who stands outside of a PID namespace with a member in it that hears, and would die
  *    of the signal: its death would take the command with it, or at least the status;
  *  - launchers known by name that pass the signal on (it would arrive twice) or answer
@@ -24,7 +24,8 @@
 void sbx_polite_choose(struct sbx_tree *tree, int proc_fd, int signal_number);
 
 /* After that: whether it hears, would die of it at once, and does nothing but wait for a
- * child that hears too. Not inside of a PID namespace: there its death may end the child.
+ * child that hears too. Inside of a PID namespace only if that is ours (namespace.h): in
+ * others its death may end the child.
  */
 bool sbx_polite_waits(struct sbx_tree *tree, const struct sbx_member *member);
 

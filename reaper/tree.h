@@ -37,7 +37,8 @@ struct sbx_member {
                                CPU */
     bool namespace_init;    /* first process of a PID namespace below ours */
     unsigned namespace_depth; /* of its PID namespace, 1 is ours; 0: not yet known */
-    bool wrapper; /* a launcher around the command: not counted, not signalled politely */
+    bool launcher;            /* a launcher around something: not signalled politely */
+    bool wrapper;      /* one around the command and all of its own: not counted either */
     bool holds_all;    /* a namespace init with which all the others end */
     bool parents_file; /* one that was seen to run the same file as its parent */
     bool own_memory;   /* known not to share its parent's: that never changes back */

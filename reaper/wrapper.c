@@ -113,9 +113,24 @@ static bool is_inner(const struct sbx_member *init)
     return strcmp(init->stat.name, SBX_INNER_NAME) == 0;
 }
 
+/* The two ends of the launcher, and who does nothing but wait for it. Who has more to
+ * look after is none: a build, say, that runs one of its steps in a sandbox. */
+static void mark_launcher(struct sbx_tree *tree, struct sbx_member *init,
+                          struct sbx_member *front)
+{
+    struct sbx_member *next = init;
+    for (int i = 0; next != NULL && i < CHAIN_MAX; i++) {
+        if (i > 1 && next->living_children != 1) {
+            return;
+        }
+        next->launcher = true;
+        next = sbx_wrapper_above(tree, next, front);
+    }
+}
+
 /* From the top down, as long as there is one way: the first init on it holds all the
  * rest, and whoever stands above the last one that is a wrapper is one too. */
-static void mark_chain(struct sbx_tree *tree, int proc_fd, struct sbx_member *top)
+static void mark_chain(struct sbx_tree *tree, struct sbx_member *top)
 {
     struct sbx_member *chain[CHAIN_MAX];
     size_t length = 0;
@@ -126,8 +141,7 @@ static void mark_chain(struct sbx_tree *tree, int proc_fd, struct sbx_member *to
         if (next->namespace_init) {
             next->holds_all = !held;
             held = true;
-            wrappers =
-                is_inner(next) || never_execd(tree, proc_fd, next) ? length : wrappers;
+            wrappers = next->launcher ? length : wrappers;
         }
         next = next->living_children == 1 ? sbx_tree_find(tree, next->only_child) : NULL;
     }
@@ -154,12 +168,23 @@ void sbx_wrapper_mark(struct sbx_tree *tree, int proc_fd)
         struct sbx_member *member = sbx_tree_member(tree, i);
         look_at_new(member, proc_fd);
         any = any || member->namespace_init || member->wrapper;
+        member->launcher = false;
         member->wrapper = false;
         member->holds_all = false;
     }
-    if (any) {
-        mark_chain(tree, proc_fd, count_children(tree, sbx_wrapper_front(tree)));
+    if (!any) {
+        return;
     }
+    struct sbx_member *front = sbx_wrapper_front(tree);
+    struct sbx_member *top = count_children(tree, front);
+    for (size_t i = 0; i < count; i++) {
+        struct sbx_member *member = sbx_tree_member(tree, i);
+        if (member->namespace_init && !sbx_member_ended(member) &&
+            (is_inner(member) || never_execd(tree, proc_fd, member))) {
+            mark_launcher(tree, member, front);
+        }
+    }
+    mark_chain(tree, top);
 }
 
 struct sbx_member *sbx_wrapper_init(struct sbx_tree *tree)

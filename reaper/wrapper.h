@@ -3,17 +3,18 @@
  * the namespace that all others are in.
  *
  * A confining launcher (bwrap) leaves a process outside and an init inside a PID
- * namespace. Neither is what the user asked for: they are not counted and not signalled
- * politely, since the death of either takes the command with it before it could act. A
- * namespace init is a wrapper when it never exec'd anything (it runs the same executable
- * file as its parent outside, or did before that ended), or when it is our own program
- * inside of a sandbox. Else it is the command itself (`unshare -pf CMD`). Its ancestors
- * are wrappers too.
+ * namespace. Neither is what the user asked for: they are not signalled politely, since
+ * the death of either takes what they look after with it before it could act. A namespace
+ * init is a launcher's when it never exec'd anything (it runs the same executable file as
+ * its parent outside, or did before that ended), or when it is our own program inside of
+ * a sandbox. Else it is the command itself (`unshare -pf CMD`). Its ancestors are
+ * launchers too, up to the first with other children: a build, say, that runs one of its
+ * steps in a sandbox has more to do than to wait for it.
  *
- * But anybody can fork such an init. So there is one for a run, if any: where each
- * process from the leader down to it has one living child, and nobody is beside them. Who
- * has more to look after is no launcher: a build, say, that runs one of its steps in a
- * sandbox. What a command can still hide is a chain of processes without other children.
+ * What is a launcher around the command itself, and not a part of it, is not counted
+ * either: a wrapper. But anybody can fork such an init. So there is one for a run, if
+ * any: where each process from the leader down to it has one living child, and nobody is
+ * beside them. What a command can still hide is a chain of processes without others.
  */
 #ifndef SBX_REAPER_WRAPPER_H
 #define SBX_REAPER_WRAPPER_H
@@ -31,8 +32,9 @@
 /* From its status: the first process of a PID namespace below ours. */
 bool sbx_wrapper_is_namespace_init(const struct sbx_proc_status *status);
 
-/* Sets `wrapper` and `holds_all` of every member of the last walk. Costs nothing where
- * there is no namespace init, and nobody whose status nobody has read yet. */
+/* Sets `launcher`, `wrapper` and `holds_all` of every member of the last walk. Costs
+ * nothing where there is no namespace init, and nobody whose status nobody has read yet.
+ */
 void sbx_wrapper_mark(struct sbx_tree *tree, int proc_fd);
 
 /* The outermost namespace init with which all members end but those above it, who do

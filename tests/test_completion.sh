@@ -101,7 +101,7 @@ wants 'sbx-watch --strays k' 'keep kill'
 wants 'sbx-watch --strays=' 'keep kill wait'
 wants 'sbx-watch --strays=k' 'keep kill'
 wants 'sbx-watch --format=t' 'text'
-wants 'sbx-watch --require ' 'cgroup2 complete kernel-limits'
+wants 'sbx-watch --require ' 'cgroup2 complete kernel-limits pid-namespace'
 wants 'sbx-watch --strays=kill --format ' 'json kv text'
 
 # Where "=" cuts no words, the whole word is answered.

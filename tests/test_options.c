@@ -203,7 +203,14 @@ START_TEST(test_words_and_flags)
     ck_assert_uint_eq(spec->require,
                       1U << SBX_REQUIRE_COMPLETE | 1U << SBX_REQUIRE_KERNEL_LIMITS);
     set(spec, "require", "cgroup2");
-    ck_assert_uint_eq(spec->require, 7);
+    ck_assert_uint_eq(spec->require, 1U << SBX_REQUIRE_COMPLETE |
+                                         1U << SBX_REQUIRE_KERNEL_LIMITS |
+                                         1U << SBX_REQUIRE_CGROUP2);
+    set(spec, "require", "pid-namespace");
+    ck_assert_uint_eq(spec->require, 15);
+    ck_assert(!spec->pid_namespace);
+    set(spec, "pid-namespace", NULL);
+    ck_assert(spec->pid_namespace);
     ck_assert(!spec->quiet);
     set(spec, "quiet", NULL);
     ck_assert(spec->quiet);
@@ -382,7 +389,8 @@ static const struct bad_row bad[] = {
     {"cpu-quota", "50%", -EINVAL, "'50%' is not a number"},
     {"cpu-quota", "0.5", -EINVAL, "'0.5' is not a number"},
     {"backend", "cgroup", -EINVAL, "'cgroup' is unknown (accepted: auto, cgroup2, proc)"},
-    {"require", "best-effort", -EINVAL, "(accepted: complete, cgroup2, kernel-limits)"},
+    {"require", "best-effort", -EINVAL,
+     "(accepted: complete, cgroup2, pid-namespace, kernel-limits)"},
     {"require", "complete,cgroup2", -EINVAL, "'complete,cgroup2' is unknown"},
     {"require", "", -EINVAL, "'' is unknown"},
     {"cgroup-root", "", -EINVAL, "'' is not a path (accepted: the path of a cgroup v2"},

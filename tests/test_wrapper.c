@@ -15,12 +15,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -139,6 +141,7 @@ START_TEST(an_init_that_execd_is_the_command)
     struct sbx_member *init = member_named(&run, "trap");
     ck_assert(init->namespace_init);
     ck_assert(!init->wrapper);
+    ck_assert_ptr_eq(sbx_wrapper_init(run.kit.tree), init);
     ck_assert_uint_eq(count_wrappers(&run), 0);
     ck_assert_uint_eq(run.sample.processes, 2);
     ck_assert_int_eq(sbx_wrapper_command(run.kit.tree, run.leader), run.leader);
@@ -161,6 +164,7 @@ START_TEST(a_launcher_is_not_the_command)
     }
     struct sbx_member *command = member_named(&run, "trap");
     ck_assert(!command->wrapper);
+    ck_assert_int_eq(sbx_wrapper_init(run.kit.tree)->stat.pid, command->stat.ppid);
     ck_assert_uint_eq(count_wrappers(&run), 2);
     ck_assert_uint_eq(run.sample.processes, 1);
     ck_assert_uint_eq(run.sample.threads, 1);
@@ -196,7 +200,8 @@ START_TEST(what_is_outside_of_a_launcher_is_one)
 }
 END_TEST
 
-/* Who looks after more than a launcher is the command, is counted, and is told. */
+/* Who looks after more than a launcher is the command, is counted, and is told. And the
+ * launcher is counted with it: anybody can look like one. */
 START_TEST(what_runs_a_launcher_beside_others_is_none)
 {
     char path[SBX_FIXTURE_PATH_SIZE];
@@ -208,10 +213,127 @@ START_TEST(what_runs_a_launcher_beside_others_is_none)
     if (!start(&run, argv, 6)) {
         return;
     }
-    ck_assert_uint_eq(count_wrappers(&run), 3); /* bwrap twice, and its shell */
-    ck_assert_uint_eq(run.sample.processes, 3);
+    ck_assert_uint_eq(count_wrappers(&run), 0);
+    ck_assert_uint_eq(run.sample.processes, 6);
+    ck_assert_ptr_null(sbx_wrapper_init(run.kit.tree));
     ck_assert_int_eq(sbx_wrapper_command(run.kit.tree, run.leader), run.leader);
     ck_assert_uint_eq(sbx_polite(run.kit.tree, run.kit.proc_fd, SIGTERM), 3);
+    finish(&run);
+}
+END_TEST
+
+/* --- what only looks like a launcher -------------------------------------------------
+ */
+
+/* In the child: 0. */
+static pid_t fork_init(bool new_user)
+{
+    unsigned long flags =
+        CLONE_NEWPID | (new_user ? CLONE_NEWUSER : 0UL) | (unsigned long)SIGCHLD;
+    pid_t pid = (pid_t)syscall(SYS_clone, flags, NULL, NULL, NULL, NULL);
+    if (pid == 0) {
+        (void)alarm(SBX_KIT_LIFETIME_S);
+    }
+    return pid;
+}
+
+enum crowd { BESIDE, ORPHANED, BELOW };
+
+/* A leader with three inits that execute nothing: beside each other, each of its own
+ * parent that ends at once, or one below the other. */
+static _Noreturn void hide_in_namespaces(enum crowd crowd)
+{
+    bool user = getuid() != 0;
+    for (int i = 0; i < 3; i++) {
+        pid_t between = crowd == ORPHANED ? fork() : 0;
+        if (between > 0) {
+            (void)waitpid(between, NULL, 0);
+            continue;
+        }
+        pid_t pid = fork_init(user && (crowd != BELOW || i == 0));
+        if (pid == 0 && crowd != BELOW) {
+            sbx_kit_idle();
+        }
+        if (crowd == ORPHANED) {
+            _exit(0);
+        }
+        if (crowd == BELOW && pid != 0) {
+            break;
+        }
+    }
+    sbx_kit_idle();
+}
+
+START_TEST(only_one_way_down_is_a_launcher)
+{
+    static const size_t wrappers[] = {
+        [BESIDE] = 0, [ORPHANED] = 0, [BELOW] = 4 /* no way to tell, but only few */};
+    for (enum crowd crowd = BESIDE; crowd <= BELOW; crowd++) {
+        struct sbx_kit kit;
+        sbx_kit_open(&kit, MANY);
+        pid_t leader = sbx_kit_fork();
+        if (leader == 0) {
+            hide_in_namespaces(crowd);
+        }
+        struct run run = {.kit = kit};
+        sbx_kit_settle(&run.kit, 4);
+        sbx_wrapper_mark(run.kit.tree, run.kit.proc_fd);
+        ck_assert_msg(count_wrappers(&run) == wrappers[crowd], "crowd %d: %zu",
+                      (int)crowd, count_wrappers(&run));
+        ck_assert((sbx_wrapper_init(run.kit.tree) != NULL) == (crowd == BELOW));
+        sbx_kit_close(&run.kit);
+    }
+}
+END_TEST
+
+static const char *named_copy(const char *helper, const char *name, char *path);
+
+/* Our own program inside of a sandbox has executed, and is none of the command all the
+ * same; also when it has lost who was outside. */
+START_TEST(our_inner_program_is_a_launcher)
+{
+    char path[SBX_FIXTURE_PATH_SIZE];
+    struct run run;
+    const char *copy = named_copy("crowd", SBX_INNER_NAME, path);
+    const char *as_root[] = {"unshare", "-pf", copy, "3", "2", NULL};
+    const char *as_user[] = {"unshare", "-Upf", copy, "3", "2", NULL};
+    if (!start(&run, getuid() == 0 ? as_root : as_user, 4)) {
+        return;
+    }
+    struct sbx_member *init = sbx_wrapper_init(run.kit.tree);
+    ck_assert_ptr_nonnull(init);
+    ck_assert_str_eq(init->stat.name, SBX_INNER_NAME);
+    ck_assert_uint_eq(count_wrappers(&run), 2);
+    pid_t command = sbx_wrapper_command(run.kit.tree, run.leader);
+    ck_assert_int_eq(sbx_tree_find(run.kit.tree, command)->stat.ppid, init->stat.pid);
+    sbx_kit_kill(run.leader);
+    sbx_tree_reaped(run.kit.tree, run.leader);
+    sbx_kit_settle(&run.kit, 3);
+    sbx_wrapper_mark(run.kit.tree, run.kit.proc_fd);
+    ck_assert_uint_eq(count_wrappers(&run), 1);
+    ck_assert_str_eq(sbx_wrapper_init(run.kit.tree)->stat.name, SBX_INNER_NAME);
+    finish(&run);
+}
+END_TEST
+
+/* Nor does a launcher's init become the command when its outside is killed. */
+START_TEST(an_init_stays_what_it_was)
+{
+    char path[SBX_FIXTURE_PATH_SIZE];
+    struct run run;
+    const char *argv[] = {
+        "bwrap", "--unshare-pid", "--ro-bind", "/", "/", sbx_fixture_helper(path, "trap"),
+        NULL};
+    if (!start(&run, argv, 3)) {
+        return;
+    }
+    ck_assert_uint_eq(count_wrappers(&run), 2);
+    sbx_kit_kill(run.leader);
+    sbx_tree_reaped(run.kit.tree, run.leader);
+    sbx_kit_settle(&run.kit, 2);
+    sbx_wrapper_mark(run.kit.tree, run.kit.proc_fd);
+    ck_assert_uint_eq(count_wrappers(&run), 1);
+    ck_assert_str_eq(sbx_wrapper_init(run.kit.tree)->stat.name, "bwrap");
     finish(&run);
 }
 END_TEST
@@ -461,6 +583,9 @@ int main(void)
     tcase_add_test(tcase, a_launcher_is_not_the_command);
     tcase_add_test(tcase, what_is_outside_of_a_launcher_is_one);
     tcase_add_test(tcase, what_runs_a_launcher_beside_others_is_none);
+    tcase_add_test(tcase, only_one_way_down_is_a_launcher);
+    tcase_add_test(tcase, our_inner_program_is_a_launcher);
+    tcase_add_test(tcase, an_init_stays_what_it_was);
     tcase_add_test(tcase, without_a_namespace_nothing_is_one);
     tcase_add_test(tcase, a_launcher_alone_has_no_command_yet);
     tcase_add_test(tcase, a_launcher_is_told_when_its_child_cannot_be);
