@@ -305,7 +305,7 @@ static void make_directories(struct sbx_play *play)
                    number, (unsigned long long)sbx_clock_us());
     (void)snprintf(play->user, sizeof(play->user), "%u",
                    drops(play->identity) ? id_of(play->identity) : getuid());
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < (play->scene->stage != NULL ? 3 : 2); i++) {
         char path[SBX_FIXTURE_PATH_SIZE];
         (void)sbx_play_path(play, path, names[i]);
         ck_assert_int_eq(mkdir(path, 0755), 0);

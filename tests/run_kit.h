@@ -10,7 +10,7 @@
  *   $W $D   as above                  $H      copies of the helper programs
  *   $RUN $WATCH  the built programs   $BW     the bubblewrap of this identity
  *   $R      a report's path           $MARK   in the arguments of what runs inside
- *   $ME     number of user and group  $N      with `stage`: the root that is made
+ *   $ME     number of user and group
  *
  * Held for every scene, without a word in the table: it ends in time, nothing that has
  * its mark is alive afterwards, and in $D nothing has come, gone or changed but what
@@ -45,9 +45,9 @@ struct sbx_scene {
         *needs; /* a script: unless it succeeds the scene is skipped, and says so */
 
     /* What is prepared. */
-    const char *stage;  /* as root, in a mount namespace of its own: fills $N, which
-                           becomes the root; it has /usr, /etc, /dev, /proc, /tmp, links
-                           for the merged /usr, and empty /home /root /var /run /opt */
+    const char *stage;  /* as root, in a mount namespace of its own and the directory that
+                           will be its root: that has usr, etc, dev, proc, the links for
+                           a merged usr, and empty tmp, home, root, var, run and opt */
     const char *before; /* as the identity, in $W */
 
     /* One command line: SETTING exec LAUNCHER sbx-run OPTIONS -- sh -c INSIDE $MARK */
