@@ -106,7 +106,9 @@ static __attribute__((noinline)) void reserve_stack(void)
 
 static int arm_ceilings(const struct sbx_inner_job *job, struct sbx_error *err)
 {
-    reserve_stack();
+    if (job->orders.head.ceiling_count > 0) {
+        reserve_stack();
+    }
     return sbx_ceiling_arm(job->orders.ceilings, err);
 }
 

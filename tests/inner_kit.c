@@ -36,7 +36,7 @@ static void append(int fd, const void *data, size_t size)
 int sbx_kit_inner_orders(const struct sbx_kit_inner_job *job, struct sbx_orders *head)
 {
     static const char *const usual[] = {"PATH=/usr/bin:/bin", NULL};
-    const char *const *environ = job->environ != NULL ? job->environ : usual;
+    const char *const *environment = job->environment != NULL ? job->environment : usual;
     const char *directory = job->directory != NULL ? job->directory : sbx_fixture_dir();
     const char *file = job->file != NULL ? job->file : job->argv[0];
     int fd = memfd_create("orders", MFD_CLOEXEC);
@@ -45,8 +45,8 @@ int sbx_kit_inner_orders(const struct sbx_kit_inner_job *job, struct sbx_orders 
     append(fd, directory, strlen(directory) + 1);
     append(fd, file, strlen(file) + 1);
     head->environment_count = 0;
-    for (; environ[head->environment_count] != NULL; head->environment_count++) {
-        const char *variable = environ[head->environment_count];
+    for (; environment[head->environment_count] != NULL; head->environment_count++) {
+        const char *variable = environment[head->environment_count];
         append(fd, variable, strlen(variable) + 1);
     }
     head->magic = job->broken ? 1 : SBX_ORDERS_MAGIC;
@@ -142,7 +142,7 @@ static _Noreturn void be_inner(const struct sbx_kit_inner_job *job,
     char number[16];
     char byte = 0;
     const char *argv[SBX_KIT_ARGUMENTS + 3] = {SBX_INNER_NAME, number};
-    char *const environ[] = {(char[]){"SBX_TEST_SECRET=of-the-outside"}, NULL};
+    char *const environment[] = {(char[]){"SBX_TEST_SECRET=of-the-outside"}, NULL};
     (void)snprintf(number, sizeof number, "%d", fds->orders);
     for (size_t i = 0; i < SBX_KIT_ARGUMENTS && job->argv[i] != NULL; i++) {
         argv[i + 2] = job->argv[i];
@@ -158,7 +158,7 @@ static _Noreturn void be_inner(const struct sbx_kit_inner_job *job,
     need(flock(fds->out, LOCK_EX | LOCK_NB) == 0, "lock");
     need(dup2(fds->out, STDOUT_FILENO) >= 0 && dup2(fds->early, STDERR_FILENO) >= 0,
          "streams");
-    (void)execve(path, (char *const *)(uintptr_t)argv, environ);
+    (void)execve(path, (char *const *)(uintptr_t)argv, environment);
     need(false, path);
     _exit(99);
 }

@@ -18,10 +18,10 @@ struct sock_filter;
 
 /* What is zero, is usual. */
 struct sbx_kit_inner_job {
-    const char *const *argv;    /* of the command */
-    const char *file;           /* NULL: argv[0] */
-    const char *directory;      /* NULL: the test's */
-    const char *const *environ; /* NULL: PATH */
+    const char *const *argv;        /* of the command */
+    const char *file;               /* NULL: argv[0] */
+    const char *directory;          /* NULL: the test's */
+    const char *const *environment; /* NULL: PATH */
     struct sbx_orders_ceiling ceilings[SBX_ORDERS_CEILINGS];
     uint32_t ceiling_count;
     uint64_t ignored;

@@ -102,20 +102,21 @@ START_TEST(the_command_has_what_was_ordered_and_nothing_else)
     char helper[SBX_FIXTURE_PATH_SIZE];
     char wanted[1024];
     const char *const argv[] = {"any name", NULL};
-    const char *const environ[] = {"B=two words", "A=", "PATH=/nowhere", "B=again", NULL};
+    const char *const environment[] = {"B=two words", "A=", "PATH=/nowhere", "B=again",
+                                       NULL};
     const struct sbx_kit_inner_job job = {.argv = argv,
                                           .file =
                                               sbx_fixture_helper(helper, "print_start"),
-                                          .environ = environ};
+                                          .environment = environment};
     ck_assert_int_eq(run(&job), 0);
     const char *text = sbx_kit_inner_text("out");
     (void)snprintf(wanted, sizeof wanted, "cwd %s\n", sbx_fixture_dir());
     ck_assert_ptr_eq(strstr(text, wanted), text);
     ck_assert_ptr_nonnull(strstr(text, "\ngroup own\n"));
-    const char *environment = strstr(text, "\nno_new_privs 1\n");
-    ck_assert_ptr_nonnull(environment);
-    ck_assert_str_eq(environment, "\nno_new_privs 1\nenv B=two words\nenv A=\nenv "
-                                  "PATH=/nowhere\nenv B=again\n");
+    const char *rest = strstr(text, "\nno_new_privs 1\n");
+    ck_assert_ptr_nonnull(rest);
+    ck_assert_str_eq(rest, "\nno_new_privs 1\nenv B=two words\nenv A=\nenv "
+                           "PATH=/nowhere\nenv B=again\n");
 }
 END_TEST
 
@@ -193,12 +194,12 @@ START_TEST(scripts_without_a_line_for_it_are_the_shells)
     ck_assert_int_eq(close(fd), 0);
     (void)snprintf(variable, sizeof variable, "PATH=/nowhere:%s", sbx_fixture_dir());
     const char *const argv[] = {"another", "argument", NULL};
-    const char *const environ[] = {variable, NULL};
+    const char *const environment[] = {variable, NULL};
     /* Two descriptors more than none: the script can be looked into. */
     struct sbx_kit_inner_job job = {
         .argv = argv,
         .file = "script",
-        .environ = environ,
+        .environment = environment,
         .ceilings = {{.resource = RLIMIT_NOFILE, .soft = 12, .hard = 12}},
         .ceiling_count = 1};
     ck_assert_int_eq(run(&job), 9 << 8);
