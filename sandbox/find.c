@@ -1,14 +1,17 @@
 /*
- * find.c - where bubblewrap is, and our own program that runs inside.
+ * find.c - see find.h; and what of that goes into a plan: bubblewrap, and our own program
+ * that runs inside.
  */
-#include "sandbox/plan.h"
+#include "sandbox/find.h"
 
 #include "base/error.h"
 #include "monitor/option_rules.h"
 #include "sandbox/orders.h"
 #include "sandbox/paths.h"
+#include "sandbox/plan.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -29,24 +32,23 @@ static bool is_program(const char *path, struct stat *ret_status)
 
 /* --- bubblewrap --- */
 
-static const char *look_in_path(struct sbx_plan *plan, struct stat *ret_status)
+bool sbx_find_bwrap(char ret_path[static PATH_MAX], struct stat *ret_status)
 {
-    char path[PATH_MAX];
     const char *next = getenv("PATH");
     next = next != NULL ? next : DEFAULT_DIRECTORIES;
     while (*next != '\0') {
         size_t length = strcspn(next, ":");
         /* Not what lies in whatever directory this is. */
-        if (length > 0 && length + sizeof "/" BWRAP < sizeof path && next[0] == '/') {
-            memcpy(path, next, length);
-            memcpy(path + length, "/" BWRAP, sizeof "/" BWRAP);
-            if (is_program(path, ret_status)) {
-                return sbx_plan_text(plan, "%s", path);
+        if (length > 0 && length + sizeof "/" BWRAP < PATH_MAX && next[0] == '/') {
+            memcpy(ret_path, next, length);
+            memcpy(ret_path + length, "/" BWRAP, sizeof "/" BWRAP);
+            if (is_program(ret_path, ret_status)) {
+                return true;
             }
         }
         next += length + (next[length] == ':' ? 1 : 0);
     }
-    return NULL;
+    return false;
 }
 
 static int find_bwrap(struct sbx_plan *plan, const char *asked, struct sbx_error *err)
@@ -56,8 +58,7 @@ static int find_bwrap(struct sbx_plan *plan, const char *asked, struct sbx_error
     char path[PATH_MAX];
     struct stat status = {.st_mode = 0};
     if (asked == NULL) {
-        plan->bwrap = look_in_path(plan, &status);
-        if (plan->bwrap == NULL) {
+        if (!sbx_find_bwrap(path, &status)) {
             return sbx_error_set(err, ENOENT, SBX_STAGE_CHECK,
                                  "bubblewrap (bwrap) is not installed, or not in PATH: "
                                  "install the package bubblewrap, or name it by --bwrap");
@@ -73,14 +74,14 @@ static int find_bwrap(struct sbx_plan *plan, const char *asked, struct sbx_error
                                  sbx_option_quote(quoted, asked),
                                  sbx_errno_text(-r).text);
         }
-        plan->bwrap = sbx_plan_text(plan, "%s", path);
     }
+    plan->bwrap = sbx_plan_text(plan, "%s", path);
     plan->bwrap_is_setuid =
         (status.st_mode & S_ISUID) != 0 && status.st_uid == 0 && plan->uid != 0;
     return 0;
 }
 
-/* --- sbx-inner --- */
+/* --- our own --- */
 
 /* The directory of the program that we are. */
 static bool own_directory(char path[static PATH_MAX])
@@ -98,34 +99,42 @@ static bool own_directory(char path[static PATH_MAX])
     return true;
 }
 
-/* As the environment says; beside us (a build tree), or where it lies beside an installed
- * program of ours; where it was to be installed. */
-static int find_inner(struct sbx_plan *plan, struct sbx_error *err)
+static bool is_there(char ret_path[static PATH_MAX], struct stat *ret_status,
+                     const char *first, const char *rest)
+{
+    int length = snprintf(ret_path, PATH_MAX, "%s%s", first, rest);
+    return length < PATH_MAX && ret_path[0] == '/' && stat(ret_path, ret_status) == 0 &&
+           S_ISREG(ret_status->st_mode);
+}
+
+bool sbx_find_ours(const char *name, const char *variable, const char *installed,
+                   char ret_path[static PATH_MAX], struct stat *ret_status)
 {
     char own[PATH_MAX];
+    char beside[NAME_MAX];
+    char below[NAME_MAX];
+    const char *asked = secure_getenv(variable);
+    if (asked != NULL) {
+        return is_there(ret_path, ret_status, asked, "");
+    }
+    (void)snprintf(beside, sizeof beside, "/%s", name);
+    (void)snprintf(below, sizeof below, "/../libexec/sbx/%s", name);
+    return (own_directory(own) && (is_there(ret_path, ret_status, own, beside) ||
+                                   is_there(ret_path, ret_status, own, below))) ||
+           is_there(ret_path, ret_status, installed, "");
+}
+
+static int find_inner(struct sbx_plan *plan, struct sbx_error *err)
+{
+    char path[PATH_MAX];
     struct stat status = {.st_size = 0};
-    const char *asked = secure_getenv("SBX_INNER");
-    const char *candidates[4] = {asked, NULL, NULL, SBX_INNER_INSTALLED};
-    if (asked == NULL && own_directory(own)) {
-        candidates[1] = sbx_plan_text(plan, "%s/" SBX_INNER_NAME, own);
-        candidates[2] = sbx_plan_text(plan, "%s/../libexec/sbx/" SBX_INNER_NAME, own);
-    }
-    for (size_t i = 0; i < SBX_LENGTH(candidates); i++) {
-        if (candidates[i] != NULL && candidates[i][0] == '/' &&
-            stat(candidates[i], &status) == 0 && S_ISREG(status.st_mode)) {
-            plan->inner = sbx_plan_text(plan, "%s", candidates[i]);
-            break;
-        }
-        if (i == 0 && asked != NULL) {
-            break;
-        }
-    }
-    if (plan->inner == NULL) {
+    if (!sbx_find_ours(SBX_INNER_NAME, "SBX_INNER", SBX_INNER_INSTALLED, path, &status)) {
         return sbx_error_set(err, ENOENT, SBX_STAGE_CHECK,
                              "%s: no such program (it belongs to sbx; the environment "
                              "variable SBX_INNER can say where it is)",
-                             asked != NULL ? asked : SBX_INNER_INSTALLED);
+                             path);
     }
+    plan->inner = sbx_plan_text(plan, "%s", path);
     if (plan->tmp_size_bytes != 0 &&
         (uint64_t)status.st_size + INNER_ROOM > plan->tmp_size_bytes) {
         return sbx_error_set(err, ERANGE, SBX_STAGE_OPTIONS,
