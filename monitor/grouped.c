@@ -46,7 +46,7 @@ bool sbx_grouped_is_on(const struct sbx_grouped *grouped)
 
 /* --- the wish --- */
 
-static bool lives(pid_t pid, uint64_t start_ticks, void *context)
+bool sbx_grouped_owner_lives(pid_t pid, uint64_t start_ticks, void *context)
 {
     const int *proc_fd = context;
     struct sbx_proc_stat stat;
@@ -146,7 +146,7 @@ static int open_group(struct sbx_grouped *grouped, const struct sbx_spec *spec,
                     SBX_CONTROLLER_BIT(SBX_CONTROLLER_PIDS),
         .owner = {.pid = getpid(),
                   .start_ticks = self.start_ticks,
-                  .lives = lives,
+                  .lives = sbx_grouped_owner_lives,
                   .context = &proc_fd},
         .ours = {getpid(), first_pid},
         .ours_count = first_pid != getpid() ? 2 : 1,
@@ -266,7 +266,8 @@ void sbx_grouped_step_out(const struct sbx_grouped *grouped, struct sbx_record *
     }
     for (size_t i = 0; i < SBX_GROUPED_OTHERS; i++) {
         pid_t pid = grouped->others[i];
-        if (pid == 0 || !lives(pid, grouped->others_start_ticks[i], &proc_fd)) {
+        if (pid == 0 ||
+            !sbx_grouped_owner_lives(pid, grouped->others_start_ticks[i], &proc_fd)) {
             continue; /* the number may be a member's by now */
         }
         met |= sbx_group_recall(&grouped->group, proc_fd, pid) > 0;

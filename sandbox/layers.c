@@ -45,15 +45,13 @@ struct identity {
 
 /* --- in the child --- */
 
-static int become(const struct identity *identity)
+int sbx_layer_become(uid_t uid, gid_t gid)
 {
-    if (getuid() == identity->uid && geteuid() == identity->uid &&
-        getgid() == identity->gid && getegid() == identity->gid) {
+    if (getuid() == uid && geteuid() == uid && getgid() == gid && getegid() == gid) {
         return 0;
     }
-    if (setgroups(0, NULL) < 0 ||
-        setresgid(identity->gid, identity->gid, identity->gid) < 0 ||
-        setresuid(identity->uid, identity->uid, identity->uid) < 0) {
+    if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
+        setresuid(uid, uid, uid) < 0) {
         return -errno;
     }
     /* Else its files in /proc are root's. */
@@ -91,7 +89,8 @@ static int result_of(int returned)
 /* Up to a mount in a mount namespace in a user namespace. */
 static struct answer try_user_namespace(const struct identity *identity)
 {
-    struct answer answer = {.step = SBX_LAYER_IDENTITY, .code = -become(identity)};
+    struct answer answer = {.step = SBX_LAYER_IDENTITY,
+                            .code = -sbx_layer_become(identity->uid, identity->gid)};
     if (answer.code == 0) {
         answer.step = SBX_LAYER_USER;
         answer.code = -result_of(unshare(CLONE_NEWUSER));
@@ -297,7 +296,7 @@ static _Noreturn void ask_version(const char *path, const struct identity *ident
     sigset_t none;
     (void)sigemptyset(&none);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int code = -become(identity);
+    int code = -sbx_layer_become(identity->uid, identity->gid);
     if (code == 0 && (null < 0 || dup2(null, STDIN_FILENO) < 0 ||
                       dup2(null, STDERR_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0)) {
         code = errno;
@@ -367,7 +366,8 @@ static void advise(struct sbx_layer *ret, const char *remedy)
 static void refuse_bwrap(const char *path, int code, struct sbx_layer *ret)
 {
     if (code == ENOENT || code == ENOTDIR) {
-        no(ret, "package", "%.160s is not there", path);
+        no(ret, "package", "%.160s is not %s", path != NULL ? path : "bwrap",
+           path != NULL ? "there" : "in PATH");
         advise(ret, "install bubblewrap 0.8 or newer (package bubblewrap), or name it "
                     "with --bwrap PATH");
     } else if (code == EACCES || code == EPERM) {
@@ -386,7 +386,7 @@ int sbx_layer_bwrap(const char *path, uid_t uid, gid_t gid, struct sbx_layer *re
     const struct identity identity = {.uid = uid, .gid = gid};
     char text[ANSWER_SIZE];
     bool new_enough = false;
-    int r = read_version(path, &identity, text);
+    int r = path == NULL ? -ENOENT : read_version(path, &identity, text);
     if (r == -EMFILE || r == -ENFILE || r == -EAGAIN || r == -ENOMEM) {
         return r;
     }

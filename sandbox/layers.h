@@ -39,7 +39,8 @@ int sbx_layer_user_namespaces(uid_t uid, gid_t gid, struct sbx_layer *ret);
 /* A new procfs in a PID namespace inside of a user namespace: refused where the /proc
  * that we see is itself covered in places, as in containers. */
 int sbx_layer_nested_proc(uid_t uid, gid_t gid, struct sbx_layer *ret);
-/* Runs `path --version`, with a bound. `path` is absolute. */
+/* Runs `path --version`, with a bound. `path` is absolute; NULL: none was found in PATH.
+ */
 int sbx_layer_bwrap(const char *path, uid_t uid, gid_t gid, struct sbx_layer *ret);
 
 /* Puts at the end of a failure's message what the layers say about it: " (LAYER: DETAIL;
@@ -48,6 +49,10 @@ void sbx_layer_explain(const char *bwrap, uid_t uid, gid_t gid, bool wants_proc,
                        struct sbx_error *err);
 
 /* --- what the above is made of --- */
+
+/* Becomes that user, without groups, for good, in a process that goes on to look into its
+ * own /proc; or is it already. 0 or a negative errno. */
+int sbx_layer_become(uid_t uid, gid_t gid);
 
 /* The step of an experiment at which the kernel said no. */
 enum sbx_layer_step {

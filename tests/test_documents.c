@@ -7,6 +7,7 @@
  * of its own in the section OPTIONS; in the README in the first column of the option
  * table. Changed copies of each text prove that the comparison notices.
  */
+#include "sandbox/verify.h"
 #include "tests/fixture.h"
 
 #include <sbx/sbx.h>
@@ -24,11 +25,17 @@ static const struct sbx_option own[] = {{"help", 'h', NULL, "", ""},
                                         {"version", 'V', NULL, "", ""}};
 #define OWN_COUNT (sizeof own / sizeof own[0])
 
-/* Option I, the two of the front included; NULL behind the last. */
+/* Option I, those of a verification and the two of the front included; NULL behind the
+ * last. */
 static const struct sbx_option *option_at(size_t i)
 {
     size_t count = 0;
     const struct sbx_option *table = sbx_options(&count);
+    if (i < count) {
+        return &table[i];
+    }
+    i -= count;
+    table = sbx_verification_options(&count);
     if (i < count) {
         return &table[i];
     }
@@ -289,6 +296,43 @@ START_TEST(test_readme)
 }
 END_TEST
 
+/* The manual tells of every check of a verification but the many ceilings, and both it
+ * and the README of every group that can be needed; so does the error about a wrong need.
+ */
+START_TEST(test_checks)
+{
+    static char readme_text[TEXT_SIZE];
+    struct sbx_error error = {0};
+    struct sbx_verification *verification = sbx_verification_new();
+    read_source(SOURCE "docs/sbx-watch.1.scd", text);
+    read_source(SOURCE "README.md", readme_text);
+    ck_assert_int_lt(sbx_verification_set(verification, "need", "?", &error), 0);
+    const char *section = strstr(text, "\n# VERIFICATION\n");
+    ck_assert_ptr_nonnull(section);
+    *strstr(section + 1, "\n# ") = '\0';
+    for (size_t i = 0; i < sbx_check_count; i++) {
+        const struct sbx_check_kind *kind = &sbx_check_kinds[i];
+        char quoted[HEAD_SIZE];
+        ck_assert_msg(strncmp(kind->name, "ceiling-", 8) == 0 ||
+                          strstr(section, kind->name) != NULL,
+                      "the manual lacks the check %s", kind->name);
+        if (kind->group == NULL) {
+            continue;
+        }
+        (void)snprintf(quoted, sizeof quoted, ":  %s\n", kind->group);
+        ck_assert_msg(strstr(section, quoted) != NULL, "the manual lacks %s",
+                      kind->group);
+        (void)snprintf(quoted, sizeof quoted, "`%s`", kind->group);
+        ck_assert_msg(strstr(readme_text, quoted) != NULL, "the README lacks %s",
+                      kind->group);
+        (void)snprintf(quoted, sizeof quoted, " %s", kind->group);
+        ck_assert_msg(strstr(error.message, quoted) != NULL, "the error lacks %s",
+                      kind->group);
+    }
+    sbx_verification_free(verification);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("documents");
@@ -298,5 +342,6 @@ int main(void)
     tcase_add_test(documents, test_manual);
     tcase_add_test(documents, test_manual_names);
     tcase_add_test(documents, test_readme);
+    tcase_add_test(documents, test_checks);
     return sbx_fixture_run(suite);
 }

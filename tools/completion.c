@@ -29,11 +29,17 @@ static _Noreturn void give_up(const char *what)
     exit(EXIT_FAILURE);
 }
 
-/* Option I, the two of the front behind the table; NULL at the end. */
+/* Option I; those of a verification and the two of the front are behind the table; NULL
+ * at the end. */
 static const struct sbx_option *option_at(size_t i)
 {
     size_t count = 0;
     const struct sbx_option *table = sbx_options(&count);
+    if (i < count) {
+        return &table[i];
+    }
+    i -= count;
+    table = sbx_verification_options(&count);
     if (i < count) {
         return &table[i];
     }

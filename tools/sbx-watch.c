@@ -41,7 +41,13 @@ struct scan {
     const char *hint;         /* goes with the failure */
     bool no_stdout;           /* it was closed when we started */
     bool no_stderr;
-    bool attaches; /* --pid, --cgroup: no command is wanted */
+    bool attaches;          /* --pid, --cgroup: no command is wanted */
+    const char *run_option; /* the first that was given, of those that are about a run */
+    /* The same of a verification, which has a mode of its own. */
+    const char *verify_option;
+    struct sbx_verification *verification;
+    bool verifies;
+    bool json;
 };
 
 static const char help_hint[] = " (try sbx-watch --help)";
@@ -119,8 +125,17 @@ static const struct sbx_option *find_option(const char *name, char letter)
 {
     size_t count = 0;
     const struct sbx_option *table = sbx_options(&count);
-    const struct sbx_option *own = find_in(own_options, OWN_COUNT, name, letter);
-    return own != NULL ? own : find_in(table, count, name, letter);
+    const struct sbx_option *found = find_in(own_options, OWN_COUNT, name, letter);
+    found = found != NULL ? found : find_in(table, count, name, letter);
+    table = sbx_verification_options(&count);
+    return found != NULL ? found : find_in(table, count, name, letter);
+}
+
+static bool is_about_verification(const struct sbx_option *option)
+{
+    size_t count = 0;
+    const struct sbx_option *table = sbx_verification_options(&count);
+    return option >= table && option < table + count;
 }
 
 /* Keeps the first failure. */
@@ -155,8 +170,45 @@ static void refuse_closed(struct scan *scan, const char *name, const char *value
     }
 }
 
+static void apply_to_verification(struct scan *scan, const struct sbx_option *option,
+                                  const char *value)
+{
+    struct sbx_error error = {.code = EINVAL, .stage = SBX_STAGE_OPTIONS};
+    scan->verify_option =
+        scan->verify_option != NULL ? scan->verify_option : option->name;
+    if (option->value == NULL && value != NULL) {
+        (void)snprintf(error.message, sizeof error.message, "option --%s: takes no value",
+                       option->name);
+        fail(scan, &error, "");
+    } else if (strcmp(option->name, "verify") == 0) {
+        scan->verifies = true;
+    } else if (strcmp(option->name, "json") == 0) {
+        scan->json = true;
+    } else if (sbx_verification_set(scan->verification, option->name, value, &error) <
+               0) {
+        fail(scan, &error, "");
+    }
+}
+
+/* `option` is NULL for a name that no option has. */
+static void apply_to_run(struct scan *scan, const struct sbx_option *option,
+                         const char *name, const char *value)
+{
+    struct sbx_error error = {.code = EINVAL, .stage = SBX_STAGE_OPTIONS};
+    if (sbx_spec_set(scan->spec, name, value, &error) < 0) {
+        fail(scan, &error, option == NULL ? help_hint : "");
+        return;
+    }
+    scan->run_option = scan->run_option != NULL ? scan->run_option : option->name;
+    if (strcmp(name, "pid") == 0 || strcmp(name, "cgroup") == 0) {
+        scan->attaches = true;
+    } else {
+        refuse_closed(scan, name, value);
+    }
+}
+
 /* Carries out one option. --help and --version end the walk, unless an error came first:
- * that must not exit 0. `option` is NULL for a name that no option has. */
+ * that must not exit 0. */
 static void apply(struct scan *scan, const struct sbx_option *option, const char *name,
                   const char *value)
 {
@@ -168,12 +220,10 @@ static void apply(struct scan *scan, const struct sbx_option *option, const char
         fail(scan, &error, "");
     } else if (own && scan->failure.code == 0) {
         scan->action = option == own_options ? ACTION_HELP : ACTION_VERSION;
-    } else if (!own && sbx_spec_set(scan->spec, name, value, &error) < 0) {
-        fail(scan, &error, option == NULL ? help_hint : "");
-    } else if (!own && (strcmp(name, "pid") == 0 || strcmp(name, "cgroup") == 0)) {
-        scan->attaches = true;
+    } else if (is_about_verification(option)) {
+        apply_to_verification(scan, option, value);
     } else if (!own) {
-        refuse_closed(scan, name, value);
+        apply_to_run(scan, option, name, value);
     }
 }
 
@@ -309,9 +359,13 @@ static void print_help(void)
     (void)fputs("Usage: sbx-watch [OPTION]... [--] COMMAND [ARG]...\n"
                 "  or:  sbx-watch [OPTION]... --pid PID\n"
                 "  or:  sbx-watch [OPTION]... --cgroup PATH\n"
+                "  or:  sbx-watch --verify [OPTION]...\n"
                 "Run COMMAND, hold its whole process tree to limits, leave no process "
-                "behind,\nreport how it ended. Or attach to a tree that runs already.\n",
+                "behind,\nreport how it ended. Or attach to a tree that runs already. Or "
+                "verify what this\nhost can hold.\n",
                 stdout);
+    print_options(table, count);
+    table = sbx_verification_options(&count);
     print_options(table, count);
     print_options(own_options, OWN_COUNT);
     (void)fputs(
@@ -325,8 +379,21 @@ static void print_help(void)
         "Exit status: the command's own; 128+N when signal N ended it or the run; 124\n"
         "for a breach of a limit; 125 when sbx-watch failed, survivors are left or the\n"
         "report could not be written; 126 when COMMAND cannot be executed, 127 when it\n"
-        "is not found. The report tells them apart. See sbx-watch(1).\n",
+        "is not found. The report tells them apart. With --verify: 0 when the sandbox\n"
+        "runs and all of --need holds, else 1. See sbx-watch(1).\n",
         stdout);
+}
+
+static int close_stdout(void)
+{
+    /* Both: fclose alone forgets an error of an earlier flush. */
+    bool failed = ferror(stdout) != 0;
+    failed = fclose(stdout) != 0 || failed;
+    if (failed) {
+        complain("cannot write to stdout", "");
+        return SBX_STATUS_FAILED;
+    }
+    return EXIT_SUCCESS;
 }
 
 static int print_and_close(enum action action)
@@ -336,14 +403,7 @@ static int print_and_close(enum action action)
     } else {
         (void)printf("sbx-watch %s\n", sbx_version());
     }
-    /* Both: fclose alone forgets an error of an earlier flush. */
-    bool failed = ferror(stdout) != 0;
-    failed = fclose(stdout) != 0 || failed;
-    if (failed) {
-        complain("cannot write to stdout", "");
-        return SBX_STATUS_FAILED;
-    }
-    return EXIT_SUCCESS;
+    return close_stdout();
 }
 
 /* Nothing runs. The report goes first: it is the truth, and stderr may be a pipe that
@@ -378,6 +438,51 @@ static int run(struct scan *scan)
     return status;
 }
 
+/* What does not go together with a verification, or without one. */
+static void check_verification(struct scan *scan)
+{
+    struct sbx_error error = {.code = EINVAL, .stage = SBX_STAGE_OPTIONS};
+    if (!scan->verifies) {
+        (void)snprintf(error.message, sizeof error.message,
+                       "option --%s: goes with --verify alone", scan->verify_option);
+    } else if (scan->run_option != NULL) {
+        (void)snprintf(error.message, sizeof error.message,
+                       "option --%s: does not go with --verify, which runs no command",
+                       scan->run_option);
+    } else if (scan->argv[scan->next] != NULL) {
+        (void)snprintf(error.message, sizeof error.message,
+                       "option --verify: takes no command");
+    } else {
+        return;
+    }
+    fail(scan, &error, "");
+}
+
+static int verify(struct scan *scan)
+{
+    struct sbx_error error = {0};
+    check_verification(scan);
+    if (scan->failure.code != 0) {
+        return give_up(scan);
+    }
+    if (sbx_verification_run(scan->verification, &error) < 0) {
+        complain(error.message, "");
+        return SBX_STATUS_FAILED;
+    }
+    const char *found = scan->json ? sbx_verification_json(scan->verification)
+                                   : sbx_verification_text(scan->verification);
+    if (found == NULL) {
+        complain("no memory", "");
+        return SBX_STATUS_FAILED;
+    }
+    (void)fputs(found, stdout);
+    int status = close_stdout();
+    if (status == EXIT_SUCCESS && !sbx_verification_holds(scan->verification)) {
+        status = EXIT_FAILURE;
+    }
+    return status;
+}
+
 /* USR1 asks a run for its usage. Until the run is there to take it, it waits: its default
  * would end us. */
 static void hold_usr1(void)
@@ -401,12 +506,19 @@ int main(int argc, char *argv[])
                         .no_stdout = no_stdout,
                         .no_stderr = no_stderr};
     scan.spec = sbx_spec_new();
-    if (scan.spec == NULL) {
+    scan.verification = sbx_verification_new();
+    if (scan.spec == NULL || scan.verification == NULL) {
         complain("no memory", "");
         return SBX_STATUS_FAILED;
     }
     scan_arguments(&scan);
-    int status = scan.action == ACTION_RUN ? run(&scan) : print_and_close(scan.action);
+    int status = 0;
+    if (scan.action != ACTION_RUN) {
+        status = print_and_close(scan.action);
+    } else {
+        status = scan.verify_option != NULL ? verify(&scan) : run(&scan);
+    }
+    sbx_verification_free(scan.verification);
     sbx_spec_free(scan.spec);
     return status;
 }

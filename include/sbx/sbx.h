@@ -294,6 +294,47 @@ struct sbx_ending {
 SBX_PUBLIC int sbx_plan_run(const struct sbx_plan *plan, struct sbx_ending *ret_ending,
                             int *ret_status, struct sbx_error *err);
 
+/*
+ * --- verification ---
+ *
+ * What `sbx-watch --verify` does: tries what this host can hold for a user. The minimal
+ * sandbox is run, with and without network; each limit, each ceiling is made to bite.
+ */
+struct sbx_verification;
+
+/* The options of the command line that belong to it, static. */
+SBX_PUBLIC const struct sbx_option *sbx_verification_options(size_t *ret_count);
+
+/* A new one, for the calling user, owned by the caller; NULL when memory is short. */
+SBX_PUBLIC struct sbx_verification *sbx_verification_new(void);
+SBX_PUBLIC void sbx_verification_free(struct sbx_verification *verification);
+
+/* Sets "need" (names of checks and groups, separated by commas; they add up), "as-user"
+ * (UID:GID) or "bwrap" (a path). -EINVAL when the name is unknown or the value is wrong;
+ * nothing has changed then. */
+SBX_PUBLIC int sbx_verification_set(struct sbx_verification *verification,
+                                    const char *name, const char *value,
+                                    struct sbx_error *err);
+
+/*
+ * Makes all checks, and waits for them: a second or two. For single-threaded programs
+ * that reap no children but those they know: it forks one process, below which all
+ * happens, and of which nothing is left. 0 when it could be done, whatever was found;
+ * -EPERM when only root could act for that user, -EIO, -ENOMEM ...
+ */
+SBX_PUBLIC int sbx_verification_run(struct sbx_verification *verification,
+                                    struct sbx_error *err);
+
+/* What was found: as JSON (one line with its line feed), as a table for people. NULL
+ * before it was run, and when memory is short. The strings are the verification's, until
+ * it is run again. */
+SBX_PUBLIC const char *sbx_verification_json(struct sbx_verification *verification);
+SBX_PUBLIC const char *sbx_verification_text(struct sbx_verification *verification);
+
+/* 1: the minimal sandbox has run, and all that is needed holds; else 0. What does not
+ * apply here holds where its group is needed, and does not where it is itself. */
+SBX_PUBLIC int sbx_verification_holds(const struct sbx_verification *verification);
+
 /* "0.1.0" */
 SBX_PUBLIC const char *sbx_version(void);
 
