@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "monitor/option_rules.h"
+#include "sandbox/paths.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -61,6 +62,17 @@ int sbx_plan_mount(struct sbx_plan *plan, const struct sbx_mount *mount,
     }
     plan->mounts[plan->mount_count++] = *mount;
     return 0;
+}
+
+void sbx_plan_uncover(struct sbx_plan *plan, const char *path)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < plan->mount_count; i++) {
+        if (!sbx_path_is_within(plan->mounts[i].destination, path)) {
+            plan->mounts[kept++] = plan->mounts[i];
+        }
+    }
+    plan->mount_count = kept;
 }
 
 void sbx_plan_free(struct sbx_plan *plan)

@@ -114,6 +114,9 @@ void sbx_plan_warn(struct sbx_plan *plan, const char *format, ...)
 int sbx_plan_mount(struct sbx_plan *plan, const struct sbx_mount *mount,
                    struct sbx_error *err);
 
+/* Takes away what lies at or below a path: something else is to be mounted over it. */
+void sbx_plan_uncover(struct sbx_plan *plan, const char *path);
+
 /* The steps of plan.c, in their order. Each 0 or a negative errno. */
 int sbx_plan_masks(struct sbx_plan *plan, const struct sbx_sandbox *sandbox,
                    struct sbx_error *err); /* plan_masks.c: what is hidden */

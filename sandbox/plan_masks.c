@@ -116,6 +116,7 @@ int sbx_plan_masks(struct sbx_plan *plan, const struct sbx_sandbox *sandbox,
 
 /* --- over what is shown --- */
 
+/* 1, or a negative errno. */
 static int cover(struct sbx_plan *plan, const struct sbx_inside *at,
                  enum sbx_mount_why why, const char *asked, struct sbx_error *err)
 {
@@ -126,10 +127,12 @@ static int cover(struct sbx_plan *plan, const struct sbx_inside *at,
         .asked = asked,
         .directory = S_ISDIR(at->mode),
     };
-    return sbx_plan_mount(plan, &mount, err);
+    sbx_plan_uncover(plan, mount.destination);
+    int r = sbx_plan_mount(plan, &mount, err);
+    return r < 0 ? r : 1;
 }
 
-/* Covers what one mount shows of a path of the host. */
+/* Covers what one mount shows of a path of the host: 1 if it shows any, else 0. */
 static int cover_in(struct sbx_plan *plan, const struct sbx_mount *shown,
                     const char *masked, enum sbx_mount_why why, struct sbx_error *err)
 {
@@ -190,31 +193,50 @@ int sbx_plan_empty_masks(struct sbx_plan *plan, struct sbx_error *err)
     return 0;
 }
 
-static int apply(struct sbx_plan *plan, const char *masked, struct sbx_error *err)
+static bool is_applied(const struct sbx_plan *plan, const char *masked)
 {
-    struct sbx_inside at;
-    struct stat status;
-    size_t before = plan->mount_count;
-    size_t count = plan->mount_count; /* those that show something, not what is added */
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < plan->mount_count; i++) {
+        if (plan->mounts[i].asked == masked) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Over everything that shows it. A mask takes away what it hides, so the list changes:
+ * from the beginning then, until there is nothing more to cover. */
+static int cover_everywhere(struct sbx_plan *plan, const char *masked,
+                            struct sbx_error *err)
+{
+    for (size_t i = 0; i < plan->mount_count; i++) {
         const struct sbx_mount shown = plan->mounts[i];
         int r = cover_in(plan, &shown, masked, SBX_WHY_EXPLICIT, err);
         if (r < 0) {
             return r;
         }
+        if (r > 0) {
+            i = SIZE_MAX; /* the next is 0 */
+        }
     }
+    return 0;
+}
+
+static int apply(struct sbx_plan *plan, const char *masked, struct sbx_error *err)
+{
+    struct sbx_inside at;
+    struct stat status;
+    int r = cover_everywhere(plan, masked, err);
     /* And as a path of the sandbox, where a bind shows something else under this name. */
-    int r = sbx_inside(plan, masked, &at);
-    if (r == 0 && at.exists && at.host[0] != '\0') {
-        return cover(plan, &at, SBX_WHY_EXPLICIT, masked, err);
+    if (r == 0 && sbx_inside(plan, masked, &at) == 0 && at.exists && at.host[0] != '\0') {
+        r = cover(plan, &at, SBX_WHY_EXPLICIT, masked, err);
     }
-    if (plan->mount_count == before && lstat(masked, &status) < 0) {
+    if (r == 0 && !is_applied(plan, masked) && lstat(masked, &status) < 0) {
         char quoted[SBX_QUOTE_SIZE];
         int code = errno;
         return sbx_error_set(err, code, SBX_STAGE_OPTIONS, "option --mask: '%s': %s",
                              sbx_option_quote(quoted, masked), sbx_errno_text(code).text);
     }
-    return 0;
+    return r < 0 ? r : 0;
 }
 
 int sbx_plan_apply_masks(struct sbx_plan *plan, const struct sbx_sandbox *sandbox,

@@ -363,6 +363,7 @@ static int show_bind(struct sbx_plan *plan, const struct wish *wish,
         return refuse_destination(wish, EINVAL, "is the place of two different binds",
                                   err);
     }
+    sbx_plan_uncover(plan, mount.destination);
     r = sbx_plan_mount(plan, &mount, err);
     return r < 0 ? r : cover_what_comes_along(plan, &mount, err);
 }

@@ -327,6 +327,9 @@ static bool open_standard_streams(void)
 int main(int argc, char *argv[])
 {
     struct scan scan = {.argv = argv, .next = argc > 0 ? 1 : 0, .hint = ""};
+    /* A limit on files, or a reader that is gone, is an error, and must not end us. */
+    (void)signal(SIGXFSZ, SIG_IGN);
+    (void)signal(SIGPIPE, SIG_IGN);
     if (!open_standard_streams()) {
         return SBX_STATUS_FAILED;
     }
