@@ -7,7 +7,8 @@
  * blocks all of them and reads them from a descriptor, and passes on only those that come
  * from outside. It is not dumpable: nobody of the same user can trace it or look into
  * it. After the fork it needs no memory and no descriptor any more, so that limits that
- * somebody inside sets on it do not matter.
+ * somebody inside sets on it do not matter; but for one on processor time, which only the
+ * default filter keeps away from it.
  *
  * Whether the command was executed, the kernel knows: it lets a parent change a child's
  * process group until the child executes something. (There may be no /proc here.)
@@ -150,11 +151,10 @@ static int take_orders(const char **argv, struct sbx_inner_job *job,
  */
 static int take_signals(struct inner *inner, struct sbx_error *err)
 {
-    const struct sigaction action = {.sa_handler = SIG_DFL};
     sigset_t all;
     (void)sigfillset(&all);
     if (sigprocmask(SIG_SETMASK, &all, NULL) < 0 ||
-        sigaction(SIGCHLD, &action, NULL) < 0) {
+        sbx_inner_set_action(SIGCHLD, false) < 0) {
         return failed(err, errno, "signals");
     }
     inner->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -54,6 +54,10 @@ struct sbx_inner_job {
  * goes to error_fd. */
 _Noreturn void sbx_inner_child(const struct sbx_inner_job *job, int error_fd);
 
+/* Ignores a signal, or gives it its default action. Any number of the kernel's, those
+ * that the C library keeps for itself included. 0 or -1 with errno. */
+int sbx_inner_set_action(int number, bool ignored);
+
 /* Closes all that is open but `kept`, ascending. 0 or a negative errno. */
 int sbx_inner_close_all_but(const int *kept, size_t count);
 

@@ -32,7 +32,9 @@
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-#define SIGNAL_MAX 64 /* of the kernel; those that the C library hides included */
+/* Of the kernel; those that the C library hides included. */
+#define SIGNAL_MAX 64
+#define MASK_SIZE ((size_t)SIGNAL_MAX / 8)
 
 /* Where close_range is missing: how far up descriptors are looked for. */
 #define DESCRIPTOR_MAX ((rlim_t)1 << 20)
@@ -112,23 +114,25 @@ static int arm_ceilings(const struct sbx_inner_job *job, struct sbx_error *err)
     return sbx_ceiling_arm(job->orders.ceilings, err);
 }
 
-/* Straight to the kernel, since the C library keeps some signals for itself. The action
- * is the first word of the kernel's struct, and zeros are the default action, without
- * flags. */
+/* Straight to the kernel. The action is the first word of its struct, and zeros are the
+ * default action, without flags. */
+int sbx_inner_set_action(int number, bool ignored)
+{
+    unsigned long action[8] = {(unsigned long)(ignored ? SIG_IGN : SIG_DFL)};
+    return (int)syscall(SYS_rt_sigaction, number, action, NULL, MASK_SIZE);
+}
+
 static int reset_signals(const struct sbx_inner_job *job, struct sbx_error *err)
 {
-    unsigned long action[8] = {0};
+    const uint64_t none = 0;
     for (int number = 1; number <= SIGNAL_MAX; number++) {
         bool ignored = (job->orders.head.ignored >> (number - 1) & 1) != 0;
-        action[0] = (unsigned long)(ignored ? SIG_IGN : SIG_DFL);
         if (number != SIGKILL && number != SIGSTOP &&
-            syscall(SYS_rt_sigaction, number, action, NULL, (size_t)SIGNAL_MAX / 8) < 0) {
+            sbx_inner_set_action(number, ignored) < 0) {
             return failed(err, errno, "sigaction");
         }
     }
-    unsigned long none[1] = {0};
-    if (syscall(SYS_rt_sigprocmask, SIG_SETMASK, none, NULL, (size_t)SIGNAL_MAX / 8) <
-        0) {
+    if (syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, MASK_SIZE) < 0) {
         return failed(err, errno, "sigprocmask");
     }
     return 0;

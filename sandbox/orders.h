@@ -13,6 +13,11 @@
  * sbx-run was killed say, sbx-inner ends, and the kernel with it all that is in the
  * namespace. No parent-death signal is needed for that, which is bound to a thread and is
  * cleared by a change of user.
+ *
+ * What to mind at sbx-run's end: it reads until the end of file, also when a word of its
+ * own found nobody any more (EPIPE). After ENDED it hangs up or sends STAY: sbx-inner
+ * waits two seconds for that, and ends. End of file before FAILED or ENDED means that the
+ * namespace was killed as a whole.
  */
 #ifndef SBX_SANDBOX_ORDERS_H
 #define SBX_SANDBOX_ORDERS_H
@@ -58,7 +63,8 @@ struct sbx_orders {
 enum sbx_inner_kind {
     SBX_INNER_READY = 1, /* the sandbox stands; the command does not run yet */
     SBX_INNER_FAILED,    /* the command did not run: `error`, `status` 125, 126 or 127 */
-    SBX_INNER_STARTED,   /* the command was executed */
+    SBX_INNER_STARTED,   /* the command was executed; or a signal ended it just before, as
+                            ENDED tells then */
     SBX_INNER_ENDED      /* `status` is its wait status */
 };
 

@@ -231,12 +231,8 @@ static size_t sort_calls(enum sbx_seccomp_machine machine,
     return count;
 }
 
-/*
- * The entries as a tree, flat: a middle entry says which half to go on in. Depth first
- * and by hand, since there is nothing to recurse for: the tree of `count` leaves is cut
- * into blocks of at most BLOCK entries that are tried one after the other, which keeps
- * every jump far below 256.
- */
+/* A middle entry says in which half to go on, down to blocks whose entries are tried one
+ * after the other. Every jump in it is far below 256, all that its offset can say. */
 #define BLOCK 4
 
 static void put_block(struct draft *draft, const struct entry *entries, size_t count)
@@ -250,7 +246,7 @@ static void put_block(struct draft *draft, const struct entry *entries, size_t c
     end_with(draft, SECCOMP_RET_ALLOW);
 }
 
-/* NOLINTNEXTLINE(misc-no-recursion): as deep as the logarithm of the table */
+/* Calls itself as often as the logarithm of the table says. */
 static void put_tree(struct draft *draft, const struct entry *entries, size_t count)
 {
     if (count <= BLOCK) {
