@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "sandbox/inner.h"
+#include "sandbox/seccomp.h"
 #include "tests/fixture.h"
 #include "tests/inner_kit.h"
 
@@ -504,6 +505,22 @@ START_TEST(nothing_inside_can_touch_it)
 }
 END_TEST
 
+START_TEST(the_default_filter_is_put_on_the_command)
+{
+    char helper[SBX_FIXTURE_PATH_SIZE];
+    struct sock_filter *program = NULL;
+    size_t count = 0;
+    const char *const argv[] = {sbx_fixture_helper(helper, "inner_attack"),
+                                _i == 0 ? "limit" : "attack", NULL};
+    ck_assert_int_eq(sbx_seccomp_default(&program, &count, NULL), 0);
+    const struct sbx_kit_inner_job job = {
+        .argv = argv, .program = program, .program_count = count};
+    int status = run(&job);
+    ck_assert_msg(status == 0, "status %#x, %s", status, sbx_kit_inner_text("out"));
+    free(program);
+}
+END_TEST
+
 /* --- how long it stays --- */
 
 START_TEST(it_ends_with_the_socket)
@@ -616,6 +633,7 @@ int main(void)
     tcase_add_loop_test(signals, a_command_in_another_group_gets_it_too, 0, 2);
     tcase_add_loop_test(signals, a_signal_at_the_start_is_the_commands_end, 0, 2);
     tcase_add_test(signals, nothing_inside_can_touch_it);
+    tcase_add_loop_test(signals, the_default_filter_is_put_on_the_command, 0, 2);
     TCase *end = sbx_fixture_case(suite, "end", 60);
     tcase_add_loop_test(end, the_end_is_told_as_it_was, 0, LENGTH(endings));
     tcase_add_test(end, orphans_are_reaped);

@@ -1,10 +1,11 @@
 /*
- * inner_attack attack | orphans [N] | regroup [1]
+ * inner_attack attack | limit | orphans [N] | regroup [1]
  *
  * attack: tries from inside of a namespace all that it can do to process 1 of the same
  * user: every signal by kill, by a queued one with a forged sender and by a descriptor,
  * tracing, reading. Status 0 when nothing of it had an effect, and none of the signals
  * came back to it; else it says what had.
+ * limit: status 0 when it cannot set a limit on process 1's processor time.
  * orphans: makes N processes that nobody of its own reaps, and ends with 7 while the last
  * ones do.
  * regroup: goes to the process group of a child, or of process 1, says "up", and ends
@@ -15,6 +16,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
@@ -144,7 +146,16 @@ static int attack(void)
     return 0;
 }
 
-/* Orphans that end as they please, in batches so that they are never too many. */
+static int set_limit(void)
+{
+    const struct rlimit one = {.rlim_cur = 1, .rlim_max = 1};
+    if (prlimit(1, RLIMIT_CPU, &one, NULL) == 0 || errno != EPERM) {
+        had_effect("prlimit");
+    }
+    return prlimit(1, RLIMIT_CPU, NULL, NULL) == 0 ? 0 : 1;
+}
+
+/* One after the other, so that they are never too many. */
 static int make_orphans(unsigned long count)
 {
     for (unsigned long i = 0; i < count; i++) {
@@ -186,6 +197,9 @@ int main(int argc, char **argv)
     helper_bound(HELPER_LIFETIME_SECONDS);
     if (argc > 1 && strcmp(argv[1], "attack") == 0) {
         return attack();
+    }
+    if (argc > 1 && strcmp(argv[1], "limit") == 0) {
+        return set_limit();
     }
     if (argc > 1 && strcmp(argv[1], "orphans") == 0) {
         return make_orphans(helper_number(argc, argv, 2, 100, ORPHANS_MAX));
