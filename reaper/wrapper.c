@@ -72,6 +72,14 @@ struct sbx_member *sbx_wrapper_above(struct sbx_tree *tree,
     return parent != NULL || member == front ? parent : front;
 }
 
+/* A walk is no snapshot: one whose parent was gone when that was to be met comes to us,
+ * or to an init below us, before the next. */
+static bool is_on_its_way(struct sbx_tree *tree, const struct sbx_member *member)
+{
+    return is_own_child(tree, member) && !member->outside &&
+           member->stat.ppid != getpid();
+}
+
 /* The one living member that has nobody above it; NULL when there are several. */
 static struct sbx_member *count_children(struct sbx_tree *tree, struct sbx_member *front)
 {
@@ -84,7 +92,7 @@ static struct sbx_member *count_children(struct sbx_tree *tree, struct sbx_membe
     for (size_t i = 0; i < count; i++) {
         struct sbx_member *member = sbx_tree_member(tree, i);
         struct sbx_member *above = sbx_wrapper_above(tree, member, front);
-        if (sbx_member_ended(member)) {
+        if (sbx_member_ended(member) || is_on_its_way(tree, member)) {
             continue;
         }
         if (above != NULL && !sbx_member_ended(above)) {

@@ -163,6 +163,162 @@ START_TEST(a_stopped_process_can_handle_the_signal)
 }
 END_TEST
 
+/* --- the same in a PID namespace -------------------------------------------------- */
+
+/* Made by us, or by a launcher and found. Most rows run side by side: they wait. */
+static const struct rung {
+    const char *options;
+    const char *launcher[8];
+} rungs[] = {
+    {"--backend proc --pid-namespace", {NULL}},
+    {"--backend proc", {"bwrap", "--unshare-pid", "--dev-bind", "/", "/", NULL}},
+};
+#define RUNG_COUNT (int)(sizeof(rungs) / sizeof(rungs[0]))
+#define ROW_WORDS (WORDS + 8)
+
+struct batch {
+    struct sbx_trial trials[BREACH_COUNT + LEFT_COUNT];
+    char options[BREACH_COUNT + LEFT_COUNT][160];
+    const char *commands[BREACH_COUNT + LEFT_COUNT][ROW_WORDS];
+};
+
+static bool is_up(const struct sbx_trial *trial)
+{
+    return strstr(trial->out, "up ") != NULL;
+}
+
+static void start_row(struct batch *batch, int i, const struct rung *rung, double wall,
+                      bool as_nobody)
+{
+    bool breach = i < BREACH_COUNT;
+    const char *const *words =
+        breach ? breaches[i].command : left_rows[i - BREACH_COUNT].command;
+    size_t used = 0;
+    for (size_t j = 0; rung->launcher[j] != NULL; j++) {
+        batch->commands[i][used++] = rung->launcher[j];
+    }
+    for (size_t j = 0; j < WORDS && words[j] != NULL; j++) {
+        batch->commands[i][used++] = words[j];
+    }
+    batch->commands[i][used] = NULL;
+    (void)snprintf(batch->options[i], sizeof(batch->options[i]),
+                   "%s --wall %.1f --grace %.1f", rung->options, wall,
+                   breach ? breaches[i].grace : 1);
+    batch->trials[i] = (struct sbx_trial){.options = batch->options[i],
+                                          .command = batch->commands[i],
+                                          .as_nobody = as_nobody};
+    sbx_trial_start(&batch->trials[i]);
+}
+
+static void expect_on_rung(const struct sbx_trial *trial)
+{
+    sbx_trial_expect_proof(trial);
+    ck_assert_str_eq(sbx_trial_string(trial, "containment.tracking"), "pid-namespace");
+    ck_assert_str_eq(sbx_trial_string(trial, "termination.proof"), "namespace-gone");
+    ck_assert_int_eq(sbx_trial_integer(trial, "termination.survivors_count"), 0);
+}
+
+static void expect_breach_row(const struct sbx_trial *trial, const struct row *row)
+{
+    sbx_trial_expect(trial, 124, "breach", "wall");
+    expect_on_rung(trial);
+    if (row->ending == KILLED) {
+        ck_assert_str_eq(sbx_trial_string(trial, "containment.kill"), "namespace-init");
+        ck_assert_int_ge(sbx_trial_integer(trial, "termination.killed_count"), 2);
+    } else if (row->ending == POLITELY) {
+        ck_assert_msg(!sbx_trial_has(trial, "containment.kill"), "%s was killed",
+                      row->command[0]);
+    }
+}
+
+/* A launcher's own end with its command leaves no stray: its init ends the rest. */
+static void expect_left_row(const struct sbx_trial *trial, const struct left_row *row,
+                            bool made)
+{
+    sbx_trial_expect(trial, 0, "exited", NULL);
+    sbx_trial_expect_proof(trial);
+    if (made) {
+        expect_on_rung(trial);
+        ck_assert_str_eq(sbx_trial_string(trial, "containment.kill"), "namespace-init");
+        ck_assert_int_eq(sbx_trial_integer(trial, "termination.strays_count"), 1);
+        ck_assert_str_eq(sbx_trial_string(trial, "termination.strays.0.name"), row->name);
+    }
+}
+
+static bool has_launcher(const struct rung *rung)
+{
+    bool works = rung->launcher[0] == NULL ||
+                 system("bwrap --unshare-pid --dev-bind / / true 2>/dev/null") == 0;
+    (void)sbx_trial_end_children(20); /* its init comes to us */
+    if (!works) {
+        (void)fprintf(stderr, "SKIPPED: %s runs nothing here\n", rung->launcher[0]);
+    }
+    return works;
+}
+
+/* These want the processor for themselves. */
+static bool is_noisy(int i)
+{
+    return i < BREACH_COUNT && (strcmp(breaches[i].command[0], "@hopper") == 0 ||
+                                strcmp(breaches[i].command[0], "@crowd") == 0);
+}
+
+/* Waits for it, and looks at all that came of it. */
+static void finish_row(struct batch *batch, int i, const struct rung *rung,
+                       bool as_nobody)
+{
+    struct sbx_trial *trial = &batch->trials[i];
+    sbx_trial_wait(trial);
+    for (double wall = 5; !is_up(trial) && wall < 100; wall *= 3) {
+        sbx_trial_done(trial);
+        start_row(batch, i, rung, wall, as_nobody);
+        sbx_trial_wait(trial);
+    }
+    ck_assert(is_up(trial));
+    if (i < BREACH_COUNT) {
+        expect_breach_row(trial, &breaches[i]);
+    } else {
+        expect_left_row(trial, &left_rows[i - BREACH_COUNT], rung == &rungs[0]);
+    }
+}
+
+START_TEST(nothing_outlives_a_namespace)
+{
+    const struct rung *rung = &rungs[_i % RUNG_COUNT];
+    bool as_nobody = _i >= RUNG_COUNT;
+    bool noisy = getenv("SBX_LONG") != NULL || as_nobody == (rung != &rungs[0]);
+    struct batch *batch = calloc(1, sizeof(*batch));
+    ck_assert_ptr_nonnull(batch);
+    if (!has_launcher(rung)) {
+        free(batch);
+        return;
+    }
+    for (int i = 0; i < BREACH_COUNT + LEFT_COUNT; i++) {
+        if (!is_noisy(i)) {
+            start_row(batch, i, rung, i < BREACH_COUNT ? 1 : 30, as_nobody);
+        }
+    }
+    for (int i = 0; i < BREACH_COUNT + LEFT_COUNT; i++) {
+        if (!is_noisy(i)) {
+            finish_row(batch, i, rung, as_nobody);
+        }
+    }
+    for (int i = 0; i < BREACH_COUNT + LEFT_COUNT; i++) {
+        if (noisy && is_noisy(i)) {
+            start_row(batch, i, rung, breaches[i].wall / 2 + 0.3, as_nobody);
+            finish_row(batch, i, rung, as_nobody);
+        }
+    }
+    for (int i = 0; i < BREACH_COUNT + LEFT_COUNT; i++) {
+        if (noisy || !is_noisy(i)) {
+            sbx_trial_expect_empty(&batch->trials[i]);
+            sbx_trial_done(&batch->trials[i]);
+        }
+    }
+    free(batch);
+}
+END_TEST
+
 /* --- the bomb, in a net ---------------------------------------------------------- */
 
 #define NET_TASKS "1800"
@@ -294,6 +450,9 @@ int main(void)
     tcase_add_loop_test(matrix, a_stray_is_ended_and_named, 0, identities * LEFT_COUNT);
     tcase_add_loop_test(matrix, a_stopped_process_can_handle_the_signal, 0,
                         identities * 2);
+    TCase *namespaces = sbx_fixture_case(suite, "namespaces", 120);
+    tcase_add_loop_test(namespaces, nothing_outlives_a_namespace, 0,
+                        identities * RUNG_COUNT);
     TCase *bomb = sbx_fixture_case(suite, "bomb", 120);
     tcase_add_loop_test(bomb, a_bomb_ends_or_is_named, 0, identities);
     return sbx_fixture_run(suite);
