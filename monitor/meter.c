@@ -323,8 +323,10 @@ int sbx_meter_sample(struct sbx_meter *meter, struct sbx_tree *tree, uint64_t el
         find_most_children(tree, &sample);
     }
     struct sbx_usage *usage = meter->usage;
-    sbx_raise_to(&usage->processes_peak, sums.processes);
-    sbx_raise_to(&usage->threads_peak, sums.threads);
+    if (sums.processes > 0) { /* with none but launchers nothing is known of the command */
+        sbx_raise_to(&usage->processes_peak, sums.processes);
+        sbx_raise_to(&usage->threads_peak, sums.threads);
+    }
     usage->processes_total = sbx_tree_total_count(tree) + meter->unseen_count;
     usage->processes_method = SBX_METHOD_SAMPLED;
     *ret_sample = sample;
