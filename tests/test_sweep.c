@@ -381,7 +381,7 @@ START_TEST(wrappers_do_not_hear_it)
     }
     wait_for(&counters->ready, 2);
     sbx_kit_walk_until(&account.kit, 2);
-    sbx_tree_find(account.kit.tree, wrapper)->wrapper = true;
+    sbx_tree_find(account.kit.tree, wrapper)->launcher = true;
     ck_assert_uint_eq(sbx_polite(account.kit.tree, account.kit.proc_fd, SIGTERM), 1);
     wait_for(&counters->terms[1], 1);
     wait_for(&counters->continued[0], 1); /* sent after the other */
