@@ -34,6 +34,12 @@ static void check_success(const struct sbx_inner_orders *orders, const char *dat
     next += strlen(next) + 1;
     SBX_MUST(orders->file == next);
     next += strlen(next) + 1;
+    SBX_MUST(orders->head.argument_count > 0 && orders->arguments[0] == NULL);
+    for (uint32_t i = 1; i <= orders->head.argument_count; i++) {
+        SBX_MUST(orders->arguments[i] == next);
+        next += strlen(next) + 1;
+    }
+    SBX_MUST(orders->arguments[orders->head.argument_count + 1] == NULL);
     for (uint32_t i = 0; i < orders->head.environment_count; i++) {
         SBX_MUST(orders->environment[i] == next);
         SBX_MUST(strchr(next, '=') != NULL && *next != '=');
@@ -60,9 +66,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sbx_error error = {.code = 0};
     /* Exactly as large as promised, so that a step beyond is seen. */
     char *file = malloc(size > 0 ? size : 1);
-    const char **environment =
-        calloc(sbx_inner_environment_room(size), sizeof *environment);
-    SBX_MUST(file != NULL && environment != NULL);
+    const char **table = calloc(sbx_inner_table_room(size), sizeof *table);
+    SBX_MUST(file != NULL && table != NULL);
     if (size > 0) {
         memcpy(file, data, size);
     }
@@ -70,14 +75,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(file, &magic, sizeof magic);
         memcpy(file + offsetof(struct sbx_orders, size), &number, sizeof number);
     }
-    int result = sbx_inner_orders_parse(file, size, environment, &orders, &error);
+    int result = sbx_inner_orders_parse(file, size, table, &orders, &error);
     if (result < 0) {
         check_failure(&orders, result, &error);
     } else {
         SBX_MUST(result == 0);
         check_success(&orders, file, size);
     }
-    free(environment);
+    free(table);
     free(file);
     return 0;
 }

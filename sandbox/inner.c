@@ -86,7 +86,7 @@ static int read_orders(int fd, struct sbx_inner_job *job, struct sbx_error *err)
         return failed(err, EINVAL, "orders: neither a file nor of such a size");
     }
     size_t size = (size_t)status.st_size;
-    size_t table_size = sbx_inner_environment_room(size) * sizeof(char *);
+    size_t table_size = sbx_inner_table_room(size) * sizeof(char *);
     char *room = mmap(NULL, table_size + size, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (room == MAP_FAILED) {
@@ -128,13 +128,13 @@ static int check_descriptors(const struct sbx_orders *head, int orders_fd,
     return 0;
 }
 
-static int take_orders(const char **argv, struct sbx_inner_job *job,
+static int take_orders(char *const *argv, struct sbx_inner_job *job,
                        struct sbx_error *err)
 {
     uint64_t fd = 0;
-    if (argv[0] == NULL || argv[1] == NULL || argv[2] == NULL ||
+    if (argv[0] == NULL || argv[1] == NULL || argv[2] != NULL ||
         sbx_text_count(argv[1], &fd) < 0 || fd <= STDERR_FILENO || fd > INT32_MAX) {
-        return failed(err, EINVAL, "usage: sbx-inner FD COMMAND [ARG]...");
+        return failed(err, EINVAL, "usage: sbx-inner FD");
     }
     if (getpid() != 1) {
         return failed(err, EINVAL, "not process 1 of a namespace");
@@ -143,7 +143,6 @@ static int take_orders(const char **argv, struct sbx_inner_job *job,
     if (error == 0) {
         error = check_descriptors(&job->orders.head, (int)fd, err);
     }
-    job->argv = argv;
     return error;
 }
 
@@ -306,6 +305,7 @@ static void judge_silence(struct inner *inner, int status)
     }
 }
 
+/* When all that could be reaped was, so that it is known who is left. */
 static void command_ended(struct inner *inner, int status)
 {
     if (inner->phase == PHASE_SILENT) {
@@ -313,7 +313,9 @@ static void command_ended(struct inner *inner, int status)
     }
     if (inner->phase == PHASE_RUNNING) {
         inner->phase = PHASE_OVER;
-        sbx_inner_tell(&inner->talk, SBX_INNER_ENDED, status, NULL);
+        sbx_inner_tell(&inner->talk,
+                       inner->alone ? SBX_INNER_ENDED_ALONE : SBX_INNER_ENDED, status,
+                       NULL);
     }
 }
 
@@ -321,22 +323,25 @@ static void command_ended(struct inner *inner, int status)
  * asked about it. There is nobody else to reap then. */
 static void reap(struct inner *inner)
 {
+    int ending = 0;
+    bool ended = false;
     inner->crowded = false;
     for (int i = 0; i < REAPED_MAX; i++) {
         int status = 0;
         pid_t pid = waitpid(-1, &status, WNOHANG | __WALL);
-        if (pid < 0) {
-            inner->alone = errno == ECHILD;
-            return;
-        }
-        if (pid == 0) {
-            return;
+        if (pid <= 0) {
+            inner->alone = pid < 0 && errno == ECHILD;
+            break;
         }
         if (pid == inner->command && inner->phase != PHASE_OVER) {
-            command_ended(inner, status);
+            ending = status;
+            ended = true;
         }
+        inner->crowded = i == REAPED_MAX - 1;
     }
-    inner->crowded = true;
+    if (ended) {
+        command_ended(inner, ending);
+    }
 }
 
 /* --- signals --- */
@@ -459,7 +464,7 @@ static void serve(struct inner *inner)
     }
 }
 
-static int run(const char **argv, struct inner *inner, struct sbx_error *err)
+static int run(char *const *argv, struct inner *inner, struct sbx_error *err)
 {
     struct sbx_inner_job job = {.program = NULL};
     int error = take_orders(argv, &job, err);
@@ -491,7 +496,7 @@ int main(int argc, char *argv[])
         /* bubblewrap has asked for it. The socket is what tells us here, and when we are
          * to stay, the end of those outside must not be ours. */
         (void)failed(&error, errno, "PR_SET_PDEATHSIG");
-    } else if (run((const char **)(void *)argv, &inner, &error) == 0) {
+    } else if (run(argv, &inner, &error) == 0) {
         sbx_inner_hang_up(&inner.talk);
         return inner.failed ? SBX_STATUS_FAILED : 0;
     }

@@ -17,35 +17,30 @@
 
 struct sock_filter;
 
-/* The whole file. Above what the kernel takes for an environment (6 MiB). */
-#define SBX_ORDERS_SIZE_MAX ((size_t)8 << 20)
-
 /* The orders, taken apart. The strings are those of the file. */
 struct sbx_inner_orders {
     struct sbx_orders head;
     const char *directory;
     const char *file;               /* to execute */
+    const char **arguments;         /* a free place, then argv, then NULL */
     const char *const *environment; /* NULL-terminated */
     struct sbx_ceiling ceilings[SBX_CEILING_COUNT];
 };
 
-/* How many places an environment in a file of that size may take, its NULL included. */
-size_t sbx_inner_environment_room(size_t size);
+/* How many places arguments and environment in a file of that size may take. */
+size_t sbx_inner_table_room(size_t size);
 
 /*
- * Takes the file's `size` bytes apart; the pointers to the environment go to
- * `environment`, which has sbx_inner_environment_room(size) places. Looks at no
- * descriptor. 0, or -EINVAL (stage launch) with *ret untouched.
+ * Takes the file's `size` bytes apart; the pointers to arguments and environment go to
+ * `table`, which has sbx_inner_table_room(size) places. Looks at no descriptor. 0, or
+ * -EINVAL (stage launch) with *ret untouched.
  */
-int sbx_inner_orders_parse(const char *data, size_t size, const char **environment,
+int sbx_inner_orders_parse(const char *data, size_t size, const char **table,
                            struct sbx_inner_orders *ret, struct sbx_error *err);
 
 /* All that the command's child needs, made before the fork. */
 struct sbx_inner_job {
     struct sbx_inner_orders orders;
-    /* argv of sbx-inner itself: its name, a number, the command's arguments. The first
-     * two become the shell's when the command turns out to be a script. */
-    const char **argv;
     struct sock_filter *program; /* NULL: none */
     size_t program_count;
 };

@@ -182,14 +182,14 @@ static void run(const struct sbx_inner_job *job, int error_fd,
             return;
         }
     }
-    const struct sbx_launch launch = {.argv = job->argv + 2,
+    const struct sbx_launch launch = {.argv = job->orders.arguments + 1,
                                       .envp = job->orders.environment};
     const struct sbx_launch_child child = {.launch = &launch,
                                            .error_fd = error_fd,
-                                           .shell_argv = job->argv + 1,
+                                           .shell_argv = job->orders.arguments,
                                            .file = job->orders.file,
                                            .default_path = DEFAULT_PATH};
-    job->argv[1] = "/bin/sh";
+    job->orders.arguments[0] = "/bin/sh";
     (void)sbx_launch_exec(&child, &record->status, &record->error);
 }
 

@@ -20,9 +20,9 @@
 
 #define SIGNAL_BIT(number) (UINT64_C(1) << ((number)-1))
 
-size_t sbx_inner_environment_room(size_t size)
+size_t sbx_inner_table_room(size_t size)
 {
-    return size / VARIABLE_SIZE_MIN + 1;
+    return size + 3; /* each string takes a byte; a free place, and the two ends */
 }
 
 static int wrong(struct sbx_error *err, const char *what, uint64_t value)
@@ -93,6 +93,9 @@ static int check_numbers(const struct sbx_orders *head, size_t size,
         return wrong(err, "a descriptor for two purposes, beside socket",
                      (uint64_t)head->status_fd);
     }
+    if (head->unused != 0) {
+        return wrong(err, "unused", head->unused);
+    }
     if (head->removes > 1) {
         return wrong(err, "removes", head->removes);
     }
@@ -126,7 +129,27 @@ static int take_environment(struct sbx_inner_orders *orders, const char *next,
     return 0;
 }
 
-int sbx_inner_orders_parse(const char *data, size_t size, const char **environment,
+/* The place in front is for the shell, should the command turn out to be a script. */
+static int take_arguments(struct sbx_inner_orders *orders, const char **next,
+                          const char *end, const char **table, struct sbx_error *err)
+{
+    uint32_t count = orders->head.argument_count;
+    if (count == 0 || count > (size_t)(end - *next)) {
+        return wrong(err, "no arguments, or more than fit", count);
+    }
+    table[0] = NULL;
+    for (uint32_t i = 1; i <= count; i++) {
+        table[i] = take_string(next, end);
+        if (table[i] == NULL) {
+            return wrong(err, "no end of argument", i - 1);
+        }
+    }
+    table[count + 1] = NULL;
+    orders->arguments = table;
+    return 0;
+}
+
+int sbx_inner_orders_parse(const char *data, size_t size, const char **table,
                            struct sbx_inner_orders *ret, struct sbx_error *err)
 {
     struct sbx_inner_orders orders;
@@ -152,7 +175,12 @@ int sbx_inner_orders_parse(const char *data, size_t size, const char **environme
     if (orders.file == NULL) {
         return wrong(err, "nothing to execute, size", size);
     }
-    error = take_environment(&orders, next, end, environment, err);
+    error = take_arguments(&orders, &next, end, table, err);
+    if (error < 0) {
+        return error;
+    }
+    error =
+        take_environment(&orders, next, end, table + orders.head.argument_count + 2, err);
     if (error == 0) {
         *ret = orders;
     }

@@ -149,15 +149,25 @@ static void order_ceilings(const struct sbx_plan *plan, struct sbx_orders *order
     }
 }
 
+static size_t measure_arguments(const struct sbx_plan *plan)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < plan->argv_count; i++) {
+        size += strlen(plan->argv[i]) + 1;
+    }
+    return size;
+}
+
 static int write_orders(struct sbx_flight *flight, struct sbx_orders *orders,
                         struct sbx_error *err)
 {
     const struct sbx_plan *plan = flight->plan;
     size_t directory = strlen(plan->directory) + 1;
     size_t executable = strlen(plan->executable) + 1;
-    size_t size = sizeof *orders + directory + executable + plan->secrets_size;
-    if (size > UINT32_MAX / 2) {
-        return failed(err, E2BIG, "environment");
+    size_t size = sizeof *orders + directory + executable + measure_arguments(plan) +
+                  plan->secrets_size;
+    if (size > SBX_ORDERS_SIZE_MAX || plan->argv_count > SBX_ORDERS_SIZE_MAX) {
+        return failed(err, E2BIG, "arguments and environment");
     }
     SBX_AUTO_FREE char *text = malloc(size);
     if (text == NULL) {
@@ -167,6 +177,9 @@ static int write_orders(struct sbx_flight *flight, struct sbx_orders *orders,
     char *at = mempcpy(text, orders, sizeof *orders);
     at = mempcpy(at, plan->directory, directory);
     at = mempcpy(at, plan->executable, executable);
+    for (size_t i = 0; i < plan->argv_count; i++) {
+        at = stpcpy(at, plan->argv[i]) + 1;
+    }
     (void)mempcpy(at, plan->secrets, plan->secrets_size);
     int fd = make_file("sbx-orders", text, size);
     explicit_bzero(text, size);
@@ -184,6 +197,7 @@ static int make_orders(struct sbx_flight *flight, int status_fd, struct sbx_erro
     orders.status_fd = status_fd;
     orders.removes = 1;
     orders.ignored = ignored_signals();
+    orders.argument_count = (uint32_t)plan->argv_count;
     while (plan->environment[orders.environment_count] != NULL) {
         orders.environment_count++;
     }

@@ -2,11 +2,12 @@
  * orders.h - what sbx-run and the program inside of the sandbox (sbx-inner) say to each
  * other. Both are of one build: the layout is no promise to anybody else.
  *
- * sbx-inner is process 1 of the sandbox's PID namespace. Its argument vector is
- * `sbx-inner FD COMMAND [ARG]...`; FD is a sealed memory file with one struct sbx_orders
- * and the strings behind it. So no value of the environment is ever in an argument, and
- * bubblewrap itself starts with an empty environment: a variable that is meant for the
- * command must not reach the dynamic loader of a program that is not confined yet.
+ * sbx-inner is process 1 of the sandbox's PID namespace. Its one argument is the number
+ * of a descriptor: of a sealed memory file with one struct sbx_orders and the strings
+ * behind it. So no value of the environment is ever in an argument; bubblewrap, which
+ * takes only so many, need not carry the command's; and it starts with an empty
+ * environment: a variable that is meant for the command must not reach the dynamic loader
+ * of a program that is not confined yet.
  *
  * Over a SOCK_SEQPACKET socket go records up (struct sbx_inner_record) and words down
  * (struct sbx_inner_word). It is the lifeline as well: when the other end closes, because
@@ -25,6 +26,7 @@
 #include "reaper/wrapper.h"
 
 #include <sbx/sbx.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Where it lies in the sandbox while it is being started: it removes itself from there
@@ -33,6 +35,8 @@
 
 #define SBX_ORDERS_MAGIC UINT32_C(0x6f786273)
 #define SBX_ORDERS_CEILINGS 16
+/* The whole file. Above what the kernel takes for arguments and environment (6 MiB). */
+#define SBX_ORDERS_SIZE_MAX ((size_t)8 << 20)
 
 struct sbx_orders_ceiling {
     int32_t resource; /* RLIMIT_… */
@@ -53,11 +57,13 @@ struct sbx_orders {
     uint64_t
         ignored; /* bit N-1: signal N was ignored by the caller (nohup), and stays so */
     uint32_t ceiling_count;
+    uint32_t argument_count; /* of the command, argv[0] included */
     uint32_t environment_count;
+    uint32_t unused;
     struct sbx_orders_ceiling ceilings[SBX_ORDERS_CEILINGS];
-    /* Behind it, each ended by NUL: the working directory, the path to execute (argv[0]
-     * of the command stays what was asked for; without a slash it is looked up in the
-     * PATH of the new environment), environment_count times NAME=VALUE. Nothing else. */
+    /* Behind it, each ended by NUL: the working directory, the path to execute (without a
+     * slash it is looked up in the PATH of the new environment), argument_count
+     * arguments, environment_count times NAME=VALUE. Nothing else. */
 };
 
 enum sbx_inner_kind {
@@ -65,7 +71,8 @@ enum sbx_inner_kind {
     SBX_INNER_FAILED,    /* the command did not run: `error`, `status` 125, 126 or 127 */
     SBX_INNER_STARTED,   /* the command was executed; or a signal ended it just before, as
                             ENDED tells then */
-    SBX_INNER_ENDED      /* `status` is its wait status */
+    SBX_INNER_ENDED,     /* `status` is its wait status; others are still alive */
+    SBX_INNER_ENDED_ALONE /* the same, and nobody else is left inside */
 };
 
 struct sbx_inner_record {

@@ -146,7 +146,7 @@ static void add_endings(struct sbx_plan *plan)
 
 int sbx_plan_arguments(struct sbx_plan *plan, struct sbx_error *err)
 {
-    size_t most = ARGUMENTS_FIXED + ARGUMENTS_EACH * plan->mount_count + plan->argv_count;
+    size_t most = ARGUMENTS_FIXED + ARGUMENTS_EACH * plan->mount_count;
     (void)err;
     plan->arguments = calloc(most, sizeof *plan->arguments);
     if (plan->arguments == NULL) {
@@ -158,8 +158,5 @@ int sbx_plan_arguments(struct sbx_plan *plan, struct sbx_error *err)
         add_mount(plan, &plan->mounts[i]);
     }
     add_endings(plan);
-    for (size_t i = 0; i < plan->argv_count; i++) {
-        add_text(plan, plan->argv[i]);
-    }
     return 0;
 }

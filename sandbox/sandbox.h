@@ -34,7 +34,7 @@ struct sbx_sandbox {
     char *directory; /* owned; NULL: the caller's, where it is inside */
     enum sbx_network network;
     bool proc;
-    char *self_exe; /* owned; NULL: none */
+    char *self_exe;          /* owned; NULL: none */
     uint64_t tmp_size_bytes; /* 0: not asked for */
     enum sbx_filter filter;
     int filter_fd; /* the caller's, with SBX_FILTER_OWN */

@@ -43,6 +43,7 @@ struct watch {
     bool failed; /* `record` says why */
     bool started;
     bool ended; /* `record` says how */
+    bool alone; /* nobody was left inside */
     bool parent_ended;
     bool hung;
     struct sbx_inner_record record;
@@ -140,6 +141,8 @@ static void take_record(struct watch *watch, const struct sbx_inner_record *reco
         watch->record = *record;
         break;
     case SBX_INNER_ENDED:
+    case SBX_INNER_ENDED_ALONE:
+        watch->alone = record->kind == SBX_INNER_ENDED_ALONE;
         watch->started = true;
         watch->ended = true;
         watch->record = *record;
@@ -308,6 +311,19 @@ static void finish(struct watch *watch)
     end_orphan(watch, until_us);
 }
 
+/* Others are alive inside: they are for the monitor above us to see, to name and to end,
+ * as it would without a sandbox. The namespace stays until then; the one outside has no
+ * more to do. */
+static void leave(struct watch *watch)
+{
+    struct sbx_flight *flight = watch->flight;
+    tell(watch, SBX_INNER_STAY, 0);
+    if (flight->bwrap > 0 && kill(flight->bwrap, SIGKILL) == 0) {
+        (void)waitpid(flight->bwrap, NULL, 0);
+        flight->bwrap = 0;
+    }
+}
+
 /* The last line, without line feeds, in place. */
 static const char *last_line(char *text)
 {
@@ -396,8 +412,8 @@ int sbx_flight_watch(struct sbx_flight *flight, struct sbx_ending *ret_ending,
     } else {
         wait_for_end(&watch);
     }
-    if (watch.ended && !watch.parent_ended && parent_sweeps()) {
-        tell(&watch, SBX_INNER_STAY, 0);
+    if (watch.ended && !watch.alone && !watch.parent_ended && parent_sweeps()) {
+        leave(&watch);
     } else {
         finish(&watch);
     }

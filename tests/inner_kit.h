@@ -14,7 +14,6 @@
 
 struct sock_filter;
 
-#define SBX_KIT_ARGUMENTS 8
 
 /* What is zero, is usual. */
 struct sbx_kit_inner_job {

@@ -86,6 +86,23 @@ START_TEST(the_end_is_told_as_it_was)
 }
 END_TEST
 
+/* Whether the command was the last one: sbx-run need not leave anybody to a supervisor
+ * then. */
+START_TEST(who_is_left_is_told)
+{
+    const struct sbx_kit_inner_job quiet = shell(SHELL("sh -c 'exit 1' & wait; exit 0"));
+    struct sbx_kit_inner inner = sbx_kit_inner_start(&quiet);
+    ck_assert_int_eq(sbx_kit_inner_expect(&inner, all).kind, SBX_INNER_ENDED_ALONE);
+    sbx_kit_inner_hang_up(&inner);
+    assert_exited(sbx_kit_inner_end(&inner), 0);
+    const struct sbx_kit_inner_job busy = shell(SHELL("sleep 100 & exit 0"));
+    inner = sbx_kit_inner_start(&busy);
+    ck_assert_int_eq(sbx_kit_inner_expect(&inner, all).kind, SBX_INNER_ENDED);
+    sbx_kit_inner_hang_up(&inner);
+    assert_exited(sbx_kit_inner_end(&inner), 0);
+}
+END_TEST
+
 START_TEST(orphans_are_reaped)
 {
     char helper[SBX_FIXTURE_PATH_SIZE];
@@ -636,6 +653,7 @@ int main(void)
     tcase_add_loop_test(signals, the_default_filter_is_put_on_the_command, 0, 2);
     TCase *end = sbx_fixture_case(suite, "end", 60);
     tcase_add_loop_test(end, the_end_is_told_as_it_was, 0, LENGTH(endings));
+    tcase_add_test(end, who_is_left_is_told);
     tcase_add_test(end, orphans_are_reaped);
     tcase_add_test(end, it_ends_with_the_socket);
     tcase_add_test(end, it_does_not_wait_long_for_an_answer);

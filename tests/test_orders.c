@@ -19,7 +19,8 @@ struct file {
     char data[FILE_MAX];
 };
 
-static const char strings[] = "/work\0prog\0A=1\0B=\0C=x=y";
+static const char strings[] = "/work\0prog\0name\0\0an argument\0A=1\0B=\0C=x=y";
+#define ARGUMENTS 3
 #define VARIABLES 3
 
 /* Good orders, with `tail` behind the head. */
@@ -33,6 +34,7 @@ static struct file make(const void *tail, size_t tail_size)
         .removes = 1,
         .ignored = 1U << (SIGHUP - 1) | UINT64_C(1) << 63,
         .ceiling_count = 2,
+        .argument_count = ARGUMENTS,
         .environment_count = VARIABLES,
         .ceilings = {{.resource = RLIMIT_NOFILE, .soft = 5, .hard = 6},
                      {.resource = RLIMIT_AS, .soft = 0, .hard = UINT64_MAX}},
@@ -46,9 +48,9 @@ static struct file make(const void *tail, size_t tail_size)
 }
 
 static int parse(const struct file *file, struct sbx_inner_orders *ret,
-                 const char **environment, struct sbx_error *err)
+                 const char **table, struct sbx_error *err)
 {
-    return sbx_inner_orders_parse(file->data, file->size, environment, ret, err);
+    return sbx_inner_orders_parse(file->data, file->size, table, ret, err);
 }
 
 static const struct sbx_ceiling *ceiling_of(const struct sbx_inner_orders *orders,
@@ -64,15 +66,19 @@ static const struct sbx_ceiling *ceiling_of(const struct sbx_inner_orders *order
 
 START_TEST(good_orders_are_taken_apart)
 {
-    const char *environment[FILE_MAX];
+    const char *table[FILE_MAX];
     struct file file = make(strings, sizeof strings);
     struct sbx_inner_orders orders;
     int asked = 0;
-    ck_assert_uint_le(sbx_inner_environment_room(file.size), FILE_MAX);
-    ck_assert_int_eq(parse(&file, &orders, environment, NULL), 0);
+    ck_assert_uint_le(sbx_inner_table_room(file.size), FILE_MAX);
+    ck_assert_int_eq(parse(&file, &orders, table, NULL), 0);
     ck_assert_int_eq(orders.head.status_fd, 5);
     ck_assert_str_eq(orders.directory, "/work");
     ck_assert_str_eq(orders.file, "prog");
+    ck_assert_str_eq(orders.arguments[1], "name");
+    ck_assert_str_eq(orders.arguments[2], "");
+    ck_assert_str_eq(orders.arguments[3], "an argument");
+    ck_assert_ptr_null(orders.arguments[4]);
     ck_assert_str_eq(orders.environment[0], "A=1");
     ck_assert_str_eq(orders.environment[1], "B=");
     ck_assert_str_eq(orders.environment[2], "C=x=y");
@@ -122,6 +128,11 @@ static const struct wrong_field {
     FIELD(ceiling_count, SBX_ORDERS_CEILINGS + 1),
     FIELD(ceiling_count, UINT32_MAX),
     FIELD(ceiling_count, 4), /* the third and the fourth are twice RLIMIT_CPU */
+    FIELD(argument_count, 0),
+    FIELD(argument_count, ARGUMENTS - 1),
+    FIELD(argument_count, ARGUMENTS + 1),
+    FIELD(argument_count, UINT32_MAX),
+    FIELD(unused, 1),
     FIELD(environment_count, 0),
     FIELD(environment_count, VARIABLES - 1),
     FIELD(environment_count, VARIABLES + 1),
@@ -136,14 +147,13 @@ static const struct wrong_field {
 
 static void refuse(const struct file *file, const char *what)
 {
-    const char *environment[FILE_MAX];
+    const char *table[FILE_MAX];
     struct sbx_inner_orders orders;
     struct sbx_inner_orders before;
     struct sbx_error error = {.code = 0};
     memset(&orders, 0x5a, sizeof orders);
     before = orders;
-    ck_assert_msg(parse(file, &orders, environment, &error) == -EINVAL, "taken: %s",
-                  what);
+    ck_assert_msg(parse(file, &orders, table, &error) == -EINVAL, "taken: %s", what);
     ck_assert_int_eq(error.code, EINVAL);
     ck_assert_int_eq((int)error.stage, SBX_STAGE_LAUNCH);
     ck_assert_ptr_eq(strstr(error.message, "orders: "), error.message);
@@ -173,15 +183,16 @@ static const struct tail {
     TAIL("/\0"),
     TAIL("/\0prog"),
     TAIL("/\0prog\0"),
-    TAIL("work\0prog\0A=1\0B=2\0C=3\0"),
-    TAIL("\0prog\0A=1\0B=2\0C=3\0"),
-    TAIL("/\0prog\0A=1\0B=2\0C=3"),
-    TAIL("/\0prog\0A=1\0B=2\0C=3\0\0"),
-    TAIL("/\0prog\0A=1\0B=2\0C=3\0D=4\0"),
-    TAIL("/\0prog\0A=1\0B2\0C=3\0"),
-    TAIL("/\0prog\0A=1\0=2\0C=3\0"),
-    TAIL("/\0prog\0A=1\0\0C=3\0"),
-    TAIL("/\0prog\0A=1\0B=2\0C=3 or no end of it"),
+    TAIL("/\0prog\0name\0\0an"),
+    TAIL("work\0prog\0name\0\0an\0A=1\0B=2\0C=3\0"),
+    TAIL("\0prog\0name\0\0an\0A=1\0B=2\0C=3\0"),
+    TAIL("/\0prog\0name\0\0an\0A=1\0B=2\0C=3"),
+    TAIL("/\0prog\0name\0\0an\0A=1\0B=2\0C=3\0\0"),
+    TAIL("/\0prog\0name\0\0an\0A=1\0B=2\0C=3\0D=4\0"),
+    TAIL("/\0prog\0name\0\0an\0A=1\0B2\0C=3\0"),
+    TAIL("/\0prog\0name\0\0an\0A=1\0=2\0C=3\0"),
+    TAIL("/\0prog\0name\0\0an\0A=1\0\0C=3\0"),
+    TAIL("/\0prog\0name\0\0an\0A=1\0B=2\0C=3 or no end of it"),
 };
 
 START_TEST(wrong_strings_are_refused)
@@ -206,13 +217,13 @@ END_TEST
 
 START_TEST(an_environment_may_be_empty)
 {
-    const char *environment[FILE_MAX];
-    struct file file = make("/\0prog", 7);
+    const char *table[FILE_MAX];
+    struct file file = make("/\0prog\0a\0b\0c", 13);
     struct sbx_inner_orders orders;
     uint32_t none = 0;
     memcpy(file.data + offsetof(struct sbx_orders, environment_count), &none,
            sizeof none);
-    ck_assert_int_eq(parse(&file, &orders, environment, NULL), 0);
+    ck_assert_int_eq(parse(&file, &orders, table, NULL), 0);
     ck_assert_ptr_null(orders.environment[0]);
 }
 END_TEST
