@@ -121,6 +121,13 @@ static bool is_inner(const struct sbx_member *init)
     return strcmp(init->stat.name, SBX_INNER_NAME) == 0;
 }
 
+/* On its way to such an init, by way of launchers whose files may not be looked at (they
+ * are set-user-id). It hears a signal until that is there. */
+static bool is_opener(const struct sbx_member *member)
+{
+    return strcmp(member->stat.name, SBX_OPENER_NAME) == 0;
+}
+
 /* The two ends of the launcher, and who does nothing but wait for it. Who has more to
  * look after is none: a build, say, that runs one of its steps in a sandbox. */
 static void mark_launcher(struct sbx_tree *tree, struct sbx_member *init,
@@ -153,6 +160,9 @@ static void mark_chain(struct sbx_tree *tree, struct sbx_member *top)
         }
         next = next->living_children == 1 ? sbx_tree_find(tree, next->only_child) : NULL;
     }
+    if (wrappers == 0 && length > 0 && is_opener(top)) {
+        wrappers = length > 1 ? length - 1 : 1; /* all of them still open it */
+    }
     for (size_t i = 0; i < wrappers; i++) {
         chain[i]->wrapper = true;
     }
@@ -175,7 +185,7 @@ void sbx_wrapper_mark(struct sbx_tree *tree, int proc_fd)
     for (size_t i = 0; i < count; i++) {
         struct sbx_member *member = sbx_tree_member(tree, i);
         look_at_new(member, proc_fd);
-        any = any || member->namespace_init || member->wrapper;
+        any = any || member->namespace_init || member->wrapper || is_opener(member);
         member->launcher = false;
         member->wrapper = false;
         member->holds_all = false;

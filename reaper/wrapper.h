@@ -29,6 +29,9 @@
  */
 #define SBX_INNER_NAME "sbx-inner"
 
+/* And the one that makes such a sandbox, before its init is there. */
+#define SBX_OPENER_NAME "sbx-run"
+
 /* From its status: the first process of a PID namespace below ours. */
 bool sbx_wrapper_is_namespace_init(const struct sbx_proc_status *status);
 
