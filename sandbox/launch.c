@@ -109,37 +109,64 @@ static int check_version(const struct sbx_plan *plan, struct sbx_error *err)
                                     plan->bwrap, layer.detail, layer.remedy);
 }
 
-int sbx_plan_run(const struct sbx_plan *plan, struct sbx_ending *ret_ending,
-                 int *ret_status, struct sbx_error *err)
+/* What is the caller's, while we are at work. */
+struct surroundings {
+    sigset_t mask;
+    struct sigaction of_child;
+    struct sigaction of_size;
+    int reaps;
+};
+
+static int arrange(struct surroundings *before, struct sbx_error *err)
 {
-    struct sbx_flight flight;
     const struct sigaction plain = {.sa_handler = SIG_DFL};
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
-    struct sigaction too_large;
-    int reaps = 0;
     sigset_t all;
-    sigset_t before;
     (void)sigfillset(&all);
     (void)sigdelset(&all, SIGXFSZ); /* one that is blocked is not ignored */
-    *ret_status = SBX_STATUS_FAILED;
-    int r = check_version(plan, err);
-    if (r < 0) {
-        return r;
-    }
-    if (sigprocmask(SIG_SETMASK, &all, &before) < 0 ||
-        sigaction(SIGCHLD, &plain, NULL) < 0 ||
-        sigaction(SIGXFSZ, &ignore, &too_large) < 0 || /* an error is enough */
-        prctl(PR_GET_CHILD_SUBREAPER, &reaps) < 0 ||
+    if (sigprocmask(SIG_SETMASK, &all, &before->mask) < 0 ||
+        sigaction(SIGCHLD, &plain, &before->of_child) < 0 ||
+        sigaction(SIGXFSZ, &ignore, &before->of_size) < 0 || /* an error is enough */
+        prctl(PR_GET_CHILD_SUBREAPER, &before->reaps) < 0 ||
         prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) {
         return sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "signals: %s",
                              sbx_errno_text(errno).text);
+    }
+    return 0;
+}
+
+static void restore(const struct surroundings *before)
+{
+    (void)prctl(PR_SET_CHILD_SUBREAPER, before->reaps);
+    (void)sigaction(SIGXFSZ, &before->of_size, NULL);
+    (void)sigaction(SIGCHLD, &before->of_child, NULL);
+    (void)sigprocmask(SIG_SETMASK, &before->mask, NULL);
+}
+
+static int fly(const struct sbx_plan *plan, struct sbx_ending *ret_ending,
+               int *ret_status, struct sbx_error *err)
+{
+    struct sbx_flight flight;
+    int r = check_version(plan, err);
+    if (r < 0) {
+        return r;
     }
     r = sbx_flight_init(&flight, plan, err);
     r = r == 0 ? sbx_flight_start(&flight, err) : r;
     r = r == 0 ? sbx_flight_watch(&flight, ret_ending, ret_status, err) : r;
     sbx_flight_done(&flight);
-    (void)prctl(PR_SET_CHILD_SUBREAPER, reaps);
-    (void)sigaction(SIGXFSZ, &too_large, NULL);
-    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    return r;
+}
+
+int sbx_plan_run(const struct sbx_plan *plan, struct sbx_ending *ret_ending,
+                 int *ret_status, struct sbx_error *err)
+{
+    struct surroundings before;
+    *ret_status = SBX_STATUS_FAILED;
+    int r = arrange(&before, err);
+    if (r == 0) {
+        r = fly(plan, ret_ending, ret_status, err);
+        restore(&before);
+    }
     return r;
 }

@@ -63,6 +63,14 @@ static void note_both(struct sbx_plan *plan, struct sbx_strings *masks, const ch
     }
 }
 
+/* What the sandbox has of its own cannot be hidden: that would be dropped in silence. */
+static bool is_fresh(const struct sbx_plan *plan, const char *path)
+{
+    return sbx_path_is_within(path, "/dev") ||
+           (plan->proc && sbx_path_is_within(path, "/proc")) ||
+           strcmp(path, "/tmp") == 0 || strcmp(path, "/run") == 0;
+}
+
 static int note_asked(struct sbx_plan *plan, const char *cwd, const char *asked,
                       struct sbx_error *err)
 {
@@ -81,6 +89,12 @@ static int note_asked(struct sbx_plan *plan, const char *cwd, const char *asked,
     if (strcmp(real, "/") == 0) {
         return sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS,
                              "option --mask: '%s' is the root, below which everything is",
+                             sbx_option_quote(quoted, asked));
+    }
+    if (is_fresh(plan, real)) {
+        return sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS,
+                             "option --mask: '%s' is fresh in every sandbox, and shows "
+                             "nothing of the host",
                              sbx_option_quote(quoted, asked));
     }
     note_both(plan, &plan->masked, sbx_path_climbs(path) ? real : path);
