@@ -43,6 +43,7 @@
 /* bubblewrap that is setuid root maps no overflow uid. */
 #define SOMEBODY 12345U
 #define BWRAP "/usr/bin/bwrap"
+#define PYTHON "/usr/bin/python3"
 #define SEARCH_PATH "/usr/local/bin:/usr/bin:/bin"
 #define LONG_S 60
 
@@ -248,6 +249,21 @@ static void expect_clean(const struct scene *scene)
     }
 }
 
+/* A limit is held by the kernel where its controller can be had, as by a run that is
+ * alone. */
+static void expect_holders(const struct scene *scene)
+{
+    static const char *const pairs[][2] = {{"cgroup-memory", "limit-memory"},
+                                           {"cgroup-pids", "limit-threads"}};
+    for (size_t i = 0; scene->full && i < LENGTH(pairs); i++) {
+        bool controlled = verdict_of(find_check(scene->found, pairs[i][0])) == 'y';
+        const char *detail = find_text(find_check(scene->found, pairs[i][1]), "detail");
+        const char *holder = controlled ? "held by the kernel" : "held by the monitor";
+        ck_assert_msg(strstr(detail, holder) != NULL, "%s: %s: %s, and not %s",
+                      scene->name, pairs[i][1], detail, holder);
+    }
+}
+
 static void expect_no_file(void)
 {
     char path[SBX_FIXTURE_PATH_SIZE];
@@ -420,10 +436,9 @@ static void prepare_bwraps(void)
 static int validate(const char *list)
 {
     char command[4096];
-    (void)snprintf(
-        command, sizeof command,
-        "cd '%s' && /usr/bin/python3 -W ignore '%s' --schema '%s' %s >said 2>&1",
-        sbx_fixture_dir(), SBX_TEST_VALIDATOR, SBX_TEST_SCHEMA, list);
+    (void)snprintf(command, sizeof command,
+                   "cd '%s' && " PYTHON " -W ignore '%s' --schema '%s' %s >said 2>&1",
+                   sbx_fixture_dir(), SBX_TEST_VALIDATOR, SBX_TEST_SCHEMA, list);
     int status = system(command); /* NOLINT(cert-env33-c): our own words */
     ck_assert_msg(WIFEXITED(status), "%s", command);
     return WEXITSTATUS(status);
@@ -443,7 +458,7 @@ static void check_schema(const char *good, const struct scene *scene)
     char names[256] = "";
     char path[SBX_FIXTURE_PATH_SIZE];
     char said[4096] = "";
-    int status = validate(good);
+    int status = access(PYTHON, X_OK) == 0 ? validate(good) : 77;
     if (status == 77) {
         (void)fprintf(stderr, "SKIP: no validation: python3-jsonschema is missing\n");
         return;
@@ -519,6 +534,7 @@ START_TEST(test_hosts)
              next++) {
             expect(scene, next);
         }
+        expect_holders(scene);
         expect_clean(scene);
         size_t used = strlen(names);
         (void)snprintf(names + used, sizeof names - used, "%s ", scene->name);
