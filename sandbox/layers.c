@@ -11,16 +11,17 @@
 #include "base/error.h"
 #include "base/fd.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -249,16 +250,16 @@ int sbx_layer_nested_proc(uid_t uid, gid_t gid, struct sbx_layer *ret)
 
 static int parse_number(const char **text, unsigned *ret_number)
 {
-    const char *at = *text;
-    unsigned number = 0;
-    while (isdigit((unsigned char)*at) && at - *text < 6) {
-        number = number * 10 + (unsigned)(*at++ - '0');
-    }
-    if (at == *text) {
+    char *end = NULL;
+    if (**text < '0' || **text > '9') {
         return -EINVAL;
     }
-    *ret_number = number;
-    *text = at;
+    unsigned long number = strtoul(*text, &end, 10);
+    if (number > UINT_MAX) {
+        return -EINVAL;
+    }
+    *ret_number = (unsigned)number;
+    *text = end;
     return 0;
 }
 
@@ -384,7 +385,7 @@ static void refuse_bwrap(const char *path, int code, struct sbx_layer *ret)
 int sbx_layer_bwrap(const char *path, uid_t uid, gid_t gid, struct sbx_layer *ret)
 {
     const struct identity identity = {.uid = uid, .gid = gid};
-    char text[ANSWER_SIZE];
+    char text[ANSWER_SIZE] = "";
     bool new_enough = false;
     int r = path == NULL ? -ENOENT : read_version(path, &identity, text);
     if (r == -EMFILE || r == -ENFILE || r == -EAGAIN || r == -ENOMEM) {
@@ -427,20 +428,32 @@ static bool concerns(const char *bwrap, const struct sbx_layer *layer)
     return !is_setuid || strstr(layer->detail, "max_") != NULL;
 }
 
+bool sbx_layer_find(const char *bwrap, uid_t uid, gid_t gid, bool wants_proc,
+                    struct sbx_layer *ret)
+{
+    struct sbx_layer layer = {.ok = true};
+    int r = sbx_layer_bwrap(bwrap, uid, gid, &layer);
+    if (r == 0 && layer.ok) {
+        r = sbx_layer_user_namespaces(uid, gid, &layer);
+        if (r == 0 && !layer.ok && !concerns(bwrap, &layer)) {
+            return false;
+        }
+    }
+    if (r == 0 && layer.ok && wants_proc) {
+        r = sbx_layer_nested_proc(uid, gid, &layer);
+    }
+    if (r < 0 || layer.ok) {
+        return false;
+    }
+    *ret = layer;
+    return true;
+}
+
 void sbx_layer_explain(const char *bwrap, uid_t uid, gid_t gid, bool wants_proc,
                        struct sbx_error *err)
 {
     struct sbx_layer layer;
-    if (err == NULL) {
-        return;
-    }
-    if (sbx_layer_bwrap(bwrap, uid, gid, &layer) == 0 && !layer.ok) {
-        append(err, &layer);
-    } else if (sbx_layer_user_namespaces(uid, gid, &layer) == 0 && !layer.ok) {
-        if (concerns(bwrap, &layer)) {
-            append(err, &layer);
-        }
-    } else if (wants_proc && sbx_layer_nested_proc(uid, gid, &layer) == 0 && !layer.ok) {
+    if (err != NULL && sbx_layer_find(bwrap, uid, gid, wants_proc, &layer)) {
         append(err, &layer);
     }
 }

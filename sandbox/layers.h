@@ -43,8 +43,12 @@ int sbx_layer_nested_proc(uid_t uid, gid_t gid, struct sbx_layer *ret);
  */
 int sbx_layer_bwrap(const char *path, uid_t uid, gid_t gid, struct sbx_layer *ret);
 
-/* Puts at the end of a failure's message what the layers say about it: " (LAYER: DETAIL;
- * REMEDY)". `wants_proc`: the sandbox was to have a procfs. */
+/* Whether one of them stands in the way of a sandbox that was tried and has failed: the
+ * first one, in *ret. `wants_proc`: it was to have a procfs. */
+bool sbx_layer_find(const char *bwrap, uid_t uid, gid_t gid, bool wants_proc,
+                    struct sbx_layer *ret);
+
+/* Puts that at the end of a failure's message: " (LAYER: DETAIL; REMEDY)". */
 void sbx_layer_explain(const char *bwrap, uid_t uid, gid_t gid, bool wants_proc,
                        struct sbx_error *err);
 

@@ -20,7 +20,7 @@
 #include <string.h>
 
 #define TEXT_SIZE 4096
-#define MOUNTS_SIZE (64 * 1024)
+#define MOUNTS_SIZE ((size_t)64 * 1024)
 
 static const struct {
     const char *what;
@@ -166,7 +166,7 @@ static bool find_cover(int proc_fd, char cover[static TEXT_SIZE])
         char point[TEXT_SIZE];
         if (sscanf(line, "%*d %*d %*s %*s %4095s", point) == 1 &&
             strncmp(point, "/proc/", 6) == 0) {
-            (void)strcpy(cover, point);
+            (void)snprintf(cover, TEXT_SIZE, "%s", point);
             return true;
         }
     }

@@ -129,9 +129,11 @@ void sbx_verify_limit(const struct sbx_verifier *verifier,
     char reason[SHOWN_SIZE] = "";
     char message[SHOWN_SIZE] = "";
     SBX_AUTO_FREE char *report = calloc(1, REPORT_SIZE);
-    int r = report == NULL ? sbx_error_set(&error, ENOMEM, SBX_STAGE_LAUNCH, "no memory")
-                           : run_trial(verifier, trial, report, &error);
-    if (r < 0) {
+    if (report == NULL) {
+        sbx_finding_no(ret, "kernel", "", "could not be tried: no memory");
+        return;
+    }
+    if (run_trial(verifier, trial, report, &error) < 0) {
         sbx_finding_no(ret, "sbx-watch", "", "%.200s", error.message);
         return;
     }

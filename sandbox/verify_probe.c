@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -25,11 +26,9 @@
 
 static _Noreturn void tell_failure(const char *what, int code)
 {
-    char text[SBX_PROBE_TEXT_SIZE] = "";
-    size_t used = strlen(what) < sizeof text - 32 ? strlen(what) : sizeof text - 32;
-    memcpy(text, what, used);
-    const char *name = code != 0 ? sbx_errno_name(code) : "";
-    memcpy(text + used, name, strlen(name));
+    char text[SBX_PROBE_TEXT_SIZE];
+    (void)snprintf(text, sizeof text, "%s%s", what,
+                   code != 0 ? sbx_errno_name(code) : "");
     (void)!write(STDOUT_FILENO, text, strlen(text));
     _exit(SBX_PROBE_FAILED);
 }
@@ -38,8 +37,8 @@ static _Noreturn void become_probe(const struct sbx_verifier *verifier,
                                    const struct sbx_probe *probe, int out)
 {
     char name[] = "sbx-probe";
-    char word[64] = "";
-    strncat(word, probe->word, sizeof word - 1);
+    char word[64];
+    (void)snprintf(word, sizeof word, "%s", probe->word);
     char *const argv[] = {name, word, NULL};
     char *const environment[] = {NULL};
     struct sbx_error error = {0};

@@ -186,12 +186,12 @@ static void sweep(struct verification_run *run)
 /* Nothing that a check prints, or reads, is the caller's. */
 static void close_the_doors(void)
 {
-    SBX_AUTO_CLOSE int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++) {
         (void)dup2(null, fd); /* NOLINT(android-cloexec-dup2) */
     }
-    if (null <= STDERR_FILENO) {
-        null = -1; /* it is one of them now */
+    if (null > STDERR_FILENO) {
+        (void)close(null);
     }
     (void)sbx_fd_cloexec_from(STDERR_FILENO + 1);
 }

@@ -137,7 +137,7 @@ static int run_sandbox(const struct sbx_verifier *verifier, const char *word,
                        struct sbx_ending *ret_ending, char said[static SAID_SIZE],
                        struct sbx_error *err)
 {
-    int ends[2];
+    int ends[2] = {-1, -1};
     int status = 0;
     struct sbx_plan *plan = NULL;
     struct sbx_sandbox *sandbox = sbx_sandbox_new();
@@ -153,6 +153,8 @@ static int run_sandbox(const struct sbx_verifier *verifier, const char *word,
     sbx_plan_free(plan);
     ssize_t got = r < 0 ? 0 : read(ends[0], said, SAID_SIZE - 1);
     said[got > 0 ? got : 0] = '\0';
+    sbx_fd_drop(&ends[0]);
+    sbx_fd_drop(&ends[1]);
     return r;
 }
 
@@ -161,11 +163,8 @@ static void blame(const struct sbx_verifier *verifier, const struct sbx_error *e
                   struct sbx_finding *ret)
 {
     struct sbx_layer layer = {.ok = true};
-    int r = sbx_layer_bwrap(verifier->bwrap, verifier->uid, verifier->gid, &layer);
-    if (r == 0 && layer.ok) {
-        r = sbx_layer_user_namespaces(verifier->uid, verifier->gid, &layer);
-    }
-    bool known = r == 0 && !layer.ok;
+    bool known =
+        sbx_layer_find(verifier->bwrap, verifier->uid, verifier->gid, false, &layer);
     bool missing = verifier->probe_fd < 0;
     const char *remedy = known ? layer.remedy : "see sbx-run(1)";
     if (missing && !known) {

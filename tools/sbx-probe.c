@@ -44,7 +44,7 @@
 #define BEYOND (4 * MIB)
 #define GROWTH_MIB 96
 #define COMPANY 8
-#define SPIN_S 5
+#define SPIN_S 5U
 #define REALTIME_SPIN_MS 600
 
 /* All that is said goes out in one write: a limit may be on the number of descriptors,
@@ -126,8 +126,8 @@ static void spin(uint64_t cpu_ms)
 
 static int probe_cpu(void)
 {
-    spin(SPIN_S * 1000);
-    return say(NOT_HELD, "used %d s of CPU", SPIN_S);
+    spin(SPIN_S * UINT64_C(1000));
+    return say(NOT_HELD, "used %u s of CPU", SPIN_S);
 }
 
 /* In memory: no file is left whatever happens. */
