@@ -115,10 +115,12 @@ static bool is_unprivileged_sysctl(const struct refusal *refusal, struct sbx_lay
                  "kernel.unprivileged_userns_clone is 0");
 }
 
-/* Where it restricts them, a user namespace can be made and is good for nothing. */
+/* Where it restricts them, a user namespace can be made and is good for nothing. (Or none
+ * can be made; below a filter that is more likely the filter's doing.) */
 static bool is_apparmor_restriction(const struct refusal *refusal, struct sbx_layer *ret)
 {
     if (refusal->uid == 0 || (refusal->code != EPERM && refusal->code != EACCES) ||
+        (refusal->step == SBX_LAYER_USER && is_filtered(refusal->proc_fd)) ||
         number_in(refusal->proc_fd, "sys/kernel/apparmor_restrict_unprivileged_userns") <=
             0) {
         return false;

@@ -38,7 +38,8 @@
 #define NOT_HELD 1
 #define NOT_TRIED 2
 
-#define LIFETIME_S 20U
+/* Longer than anybody waits for it. */
+#define LIFETIME_S 60U
 #define MIB ((size_t)1 << 20)
 #define PAGE 4096U
 #define BEYOND (4 * MIB)
