@@ -285,12 +285,16 @@ static int probe_sigpending(void)
     return say(NOT_HELD, "queued more signals than that");
 }
 
-/* A page a call, so that the guard below the stack is not jumped over. */
-__attribute__((noinline)) static unsigned descend(size_t left)
+/* A page a call, so that the guard below the stack is not jumped over. By a pointer that
+ * the compiler must not look through: else it makes a loop of it. */
+static unsigned descend(size_t left);
+static unsigned (*volatile deeper)(size_t left) = descend;
+
+static unsigned descend(size_t left)
 {
     volatile char page[PAGE];
     page[0] = (char)left;
-    return left > PAGE ? descend(left - PAGE) + (unsigned)page[0] : 0;
+    return left > PAGE ? deeper(left - PAGE) + (unsigned)page[0] : 0;
 }
 
 static int probe_stack(void)
