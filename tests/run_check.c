@@ -44,28 +44,39 @@ char *sbx_play_read(const struct sbx_play *play, const char *name)
     return text;
 }
 
+/* What stands for "%LETTER"; NULL: it is nothing of ours. */
+static const char *meaning(const struct sbx_play *play, char letter,
+                           char buffer[static SBX_FIXTURE_PATH_SIZE])
+{
+    switch (letter) {
+    case 'W':
+        return sbx_play_path(play, buffer, "work");
+    case 'H':
+        return sbx_fixture_path(buffer, "h");
+    case 'D':
+        return play->directory;
+    case 'U':
+        return play->user;
+    default:
+        return NULL;
+    }
+}
+
 char *sbx_play_expanded(const struct sbx_play *play, const char *text)
 {
-    char work[SBX_FIXTURE_PATH_SIZE];
-    char helpers[SBX_FIXTURE_PATH_SIZE];
-    (void)sbx_play_path(play, work, "work");
-    (void)sbx_fixture_path(helpers, "h");
     char *result = calloc(1, TEXT_SIZE);
     ck_assert_ptr_nonnull(result);
     size_t used = 0;
-    for (; *text != '\0'; text++) {
+    while (*text != '\0') {
+        char buffer[SBX_FIXTURE_PATH_SIZE];
         char letter[2] = {*text, '\0'};
-        const char *piece = letter;
-        if (*text == '%' && strchr("WDHU", text[1]) != NULL && text[1] != '\0') {
-            text++;
-            piece = *text == 'W'   ? work
-                    : *text == 'D' ? play->directory
-                    : *text == 'H' ? helpers
-                                   : play->user;
-        }
-        ck_assert_uint_lt(used + strlen(piece), TEXT_SIZE);
-        (void)strcpy(result + used, piece);
-        used += strlen(piece);
+        const char *piece = *text == '%' ? meaning(play, text[1], buffer) : NULL;
+        text += piece != NULL ? 2 : 1;
+        piece = piece != NULL ? piece : letter;
+        size_t length = strlen(piece);
+        ck_assert_uint_lt(used + length, TEXT_SIZE);
+        (void)memcpy(result + used, piece, length + 1);
+        used += length;
     }
     return result;
 }
@@ -133,11 +144,10 @@ static void check_never(struct sbx_play *play)
 
 static void check_leavings(struct sbx_play *play)
 {
-    char text[2048];
+    char text[SBX_LISTING_TEXT_SIZE];
     const char *leaves = play->scene->leaves;
     struct sbx_listing *after = sbx_listing_take(play->directory, SBX_PLAY_OWN_NAMES);
-    sbx_listing_compare(play->listing, after, "work", leaves != NULL ? leaves : "", text,
-                        sizeof(text));
+    sbx_listing_compare(play->listing, after, "work", leaves != NULL ? leaves : "", text);
     if (text[0] != '\0' && (leaves == NULL || strcmp(leaves, "*") != 0)) {
         sbx_play_complain(play, "files: %s", text);
     }

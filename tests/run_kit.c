@@ -233,13 +233,12 @@ static void set_environment(const struct sbx_play *play)
 /* In a child: descriptor `which` becomes what was asked for. 0 or -1. */
 static int place_stream(const struct sbx_play *play, int which)
 {
-    static const char *const names[] = {"/dev/null", "out", "err"};
     char path[SBX_FIXTURE_PATH_SIZE] = "/dev/null";
     if (play->stdio[which] > 2) {
         return dup2(play->stdio[which], which) == which ? 0 : -1;
     }
     if (which > 0) {
-        (void)sbx_play_path(play, path, names[which]);
+        (void)sbx_play_path(play, path, which == 1 ? "out" : "err");
     }
     int fd = open(path, which == 0 ? O_RDONLY : O_WRONLY | O_CREAT | O_APPEND, 0644);
     uid_t id = id_of(play->identity);

@@ -19,6 +19,7 @@
 
 #define ENTRIES_MAX 4096
 #define NAME_SIZE 512
+#define EXPECTED_SIZE 1024
 
 struct entry {
     char *path; /* below the directory */
@@ -65,13 +66,11 @@ static int add_entry(const char *path, const struct stat *status, int type,
         return ENFILE;
     }
     struct entry *entry = &listing->entries[listing->count++];
-    bool directory = S_ISDIR(status->st_mode);
-    *entry = (struct entry){
-        .path = strdup(path + walk.skip),
-        .mode = status->st_mode,
-        .size = directory ? 0 : status->st_size,
-        .changed = directory ? (struct timespec){0} : status->st_mtim,
-    };
+    *entry = (struct entry){.path = strdup(path + walk.skip), .mode = status->st_mode};
+    if (!S_ISDIR(status->st_mode)) {
+        entry->size = status->st_size;
+        entry->changed = status->st_mtim;
+    }
     return entry->path != NULL ? 0 : ENOMEM;
 }
 
@@ -129,7 +128,7 @@ static void expected_path(const char *word, const char *prefix, bool *ret_gone,
 static bool is_expected(const char *path, const char *prefix, const char *expected,
                         bool gone)
 {
-    char copy[NAME_SIZE * 2];
+    char copy[EXPECTED_SIZE];
     char *rest = NULL;
     (void)snprintf(copy, sizeof(copy), "%s", expected);
     for (const char *word = strtok_r(copy, " ", &rest); word != NULL;
@@ -144,15 +143,17 @@ static bool is_expected(const char *path, const char *prefix, const char *expect
     return false;
 }
 
-static void say(char *text, size_t size, const char *what, const char *path)
+static void say(char text[static SBX_LISTING_TEXT_SIZE], const char *what,
+                const char *path)
 {
     size_t used = strlen(text);
-    (void)snprintf(text + used, size - used, "%s%s %s", used > 0 ? ", " : "", what, path);
+    (void)snprintf(text + used, SBX_LISTING_TEXT_SIZE - used, "%s%s %s",
+                   used > 0 ? ", " : "", what, path);
 }
 
 static void compare_expected(const struct sbx_listing *before,
                              const struct sbx_listing *after, const char *prefix,
-                             const char *word, char *text)
+                             const char *word, char text[static SBX_LISTING_TEXT_SIZE])
 {
     char wanted[NAME_SIZE];
     bool gone;
@@ -160,37 +161,36 @@ static void compare_expected(const struct sbx_listing *before,
     const struct entry *old = find(before, wanted);
     const struct entry *new = find(after, wanted);
     if (gone ? new != NULL : new == NULL) {
-        say(text, NAME_SIZE * 4, gone ? "not gone:" : "missing:", wanted);
+        say(text, gone ? "not gone:" : "missing:", wanted);
     } else if (!gone && old != NULL && same(old, new)) {
-        say(text, NAME_SIZE * 4, "not changed:", wanted);
+        say(text, "not changed:", wanted);
     }
 }
 
 void sbx_listing_compare(const struct sbx_listing *before,
                          const struct sbx_listing *after, const char *prefix,
-                         const char *expected, char *text, size_t size)
+                         const char *expected, char text[static SBX_LISTING_TEXT_SIZE])
 {
-    char copy[NAME_SIZE * 2];
-    char found[NAME_SIZE * 4] = "";
+    char copy[EXPECTED_SIZE];
     char *rest = NULL;
+    text[0] = '\0';
     for (size_t i = 0; i < after->count; i++) {
         const struct entry *new = &after->entries[i];
         const struct entry *old = find(before, new->path);
-        if ((old == NULL || !same(old, new)) &&
-            !is_expected(new->path, prefix, expected, false)) {
-            say(found, sizeof(found), old == NULL ? "new:" : "changed:", new->path);
+        bool differs = old == NULL || !same(old, new);
+        if (differs && !is_expected(new->path, prefix, expected, false)) {
+            say(text, old == NULL ? "new:" : "changed:", new->path);
         }
     }
     for (size_t i = 0; i < before->count; i++) {
         const char *path = before->entries[i].path;
         if (find(after, path) == NULL && !is_expected(path, prefix, expected, true)) {
-            say(found, sizeof(found), "gone:", path);
+            say(text, "gone:", path);
         }
     }
     (void)snprintf(copy, sizeof(copy), "%s", expected);
     for (const char *word = strtok_r(copy, " ", &rest); word != NULL;
          word = strtok_r(NULL, " ", &rest)) {
-        compare_expected(before, after, prefix, word, found);
+        compare_expected(before, after, prefix, word, text);
     }
-    (void)snprintf(text, size, "%s", found);
 }

@@ -13,12 +13,14 @@ struct sbx_listing;
 struct sbx_listing *sbx_listing_take(const char *directory, const char *but);
 void sbx_listing_free(struct sbx_listing *listing);
 
+#define SBX_LISTING_TEXT_SIZE 2048
+
 /* Compares two of one directory with the names (separated by blanks, paths below
  * `prefix`, or from above it when they begin with "../") that are to be different: new or
  * changed, or gone with a "-" in front. A directory is changed when its mode is. Writes
  * what is not as expected to `text`, "" when nothing is. */
 void sbx_listing_compare(const struct sbx_listing *before,
                          const struct sbx_listing *after, const char *prefix,
-                         const char *expected, char *text, size_t size);
+                         const char *expected, char text[static SBX_LISTING_TEXT_SIZE]);
 
 #endif

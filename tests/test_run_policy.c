@@ -511,15 +511,19 @@ PLAY(places)
     "--bind $W --mask $W/d --env PUBLIC=s3cret-1 --env TOKEN --env-from $W/vars "        \
     "--rlimit nofile=64 --network none --plan"
 
+/* Twice, to the same bytes. */
 static const struct sbx_scene plan_scene = {
     .name = "a plan",
     .before = "mkdir d; echo FILED=s3cret-2 >vars",
     .setting = "export TOKEN=s3cret-3;",
+    .launcher = "sh -c 'a=$(\"$@\") && [ \"$a\" = \"$(\"$@\")\" ] && echo \"$a\"' sh",
     .options = PLAN,
-    .inside = "echo ran >$W/ran",
+    .inside = "echo ran >%W/ran",
     .out = "*",
+    .never = "s3cret",
 };
 
+/* The caller's. */
 static char *plan_of(enum sbx_identity identity, const struct sbx_scene *scene)
 {
     struct sbx_play play = {.scene = scene, .identity = identity};
@@ -531,43 +535,31 @@ static char *plan_of(enum sbx_identity identity, const struct sbx_scene *scene)
     return text;
 }
 
-/* Both runs have a directory and a mark of their own, which are the only differences that
- * may be. */
-static void expect_same(const char *one, const char *two)
+static void expect_object(const char *text)
 {
-    while (*one != '\0' && *two != '\0') {
-        bool number = strchr("0123456789abcdef.", *one) != NULL ||
-                      strchr("0123456789abcdef.", *two) != NULL;
-        ck_assert_msg(number || *one == *two, "plans differ: %s / %s", one, two);
-        one += number ? strspn(one, "0123456789abcdef.") : 1;
-        two += number ? strspn(two, "0123456789abcdef.") : 1;
-    }
-    ck_assert_str_eq(one, two);
+    json_error_t error;
+    json_t *plan = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    ck_assert_msg(json_is_object(plan), "no JSON object: %s: %s", error.text, text);
+    const char *line_feed = strchr(text, '\n');
+    ck_assert(line_feed != NULL && line_feed[1] == '\0');
+    json_decref(plan);
 }
 
 START_TEST(test_plan)
 {
+    static const char *const told[] = {"TOKEN", "FILED", "PUBLIC", "nofile",
+                                       "/work", "/home", "none",   "bwrap"};
     enum sbx_identity identity = (enum sbx_identity)_i;
-    json_error_t error;
     if (!sbx_kit_identity(identity)) {
         return;
     }
-    char *one = plan_of(identity, &plan_scene);
-    char *two = plan_of(identity, &plan_scene);
-    expect_same(one, two);
-    json_t *plan = json_loads(one, JSON_REJECT_DUPLICATES, &error);
-    ck_assert_msg(json_is_object(plan), "no JSON object: %s: %s", error.text, one);
-    const char *line_feed = strchr(one, '\n');
-    ck_assert(line_feed != NULL && line_feed[1] == '\0');
-    static const char *const told[] = {"TOKEN", "FILED", "PUBLIC", "nofile",
-                                       "/work", "/home", "none",   "bwrap"};
+    char *plan = plan_of(identity, &plan_scene);
+    expect_object(plan);
     for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
-        ck_assert_msg(strstr(one, told[i]) != NULL, "nothing of %s in %s", told[i], one);
+        ck_assert_msg(strstr(plan, told[i]) != NULL, "nothing of %s in %s", told[i],
+                      plan);
     }
-    ck_assert_msg(strstr(one, "s3cret") == NULL, "a value in %s", one);
-    json_decref(plan);
-    free(one);
-    free(two);
+    free(plan);
 }
 END_TEST
 
