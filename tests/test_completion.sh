@@ -1,5 +1,6 @@
 #!/bin/sh
-# test_completion.sh SCRIPT SBX-WATCH - the completion for bash, driven as bash drives it.
+# test_completion.sh SCRIPT SBX-WATCH SCRIPT SBX-RUN - the completions for bash, driven as bash
+# drives them.
 #
 # The script is read into a bash without any other completions, and its function called
 # with the words that bash would make of a line. Every option of --help is completed, and
@@ -11,7 +12,10 @@ fi
 set -u
 script=$1
 watch=$2
+run_script=$3
+run=$4
 status=0
+completes=_sbx_watch # the function
 
 fail() {
     echo "$*"
@@ -59,7 +63,7 @@ cut() {
 complete_line() {
     cut "$1"
     COMPREPLY=()
-    _sbx_watch sbx-watch "${COMP_WORDS[COMP_CWORD]}" ''
+    "$completes" "${COMP_WORDS[0]}" "${COMP_WORDS[COMP_CWORD]}" ''
     got=$(printf '%s\n' "${COMPREPLY[@]}" | sort | tr '\n' ' ')
     got=${got% }
 }
@@ -82,8 +86,11 @@ lacks() {
 }
 
 # Every option that the help lists, long and short, and no other.
-all=$("$watch" --help | sed -n 's/^ *\(-[a-zA-Z]\), \(--[a-z-]*\).*/\1 \2/p; s/^ *\(--[a-z-]*\).*/\1/p' |
-    tr ' ' '\n' | sort | tr '\n' ' ')
+options_of() {
+    "$1" --help | sed -n 's/^ *\(-[a-zA-Z]\), \(--[a-z-]*\).*/\1 \2/p; s/^ *\(--[a-z-]*\).*/\1/p' |
+        tr ' ' '\n' | sort | tr '\n' ' '
+}
+all=$(options_of "$watch")
 [[ $all == *'--wall'*'-w'* ]] || fail "the help lists: $all"
 wants 'sbx-watch -' "${all% }"
 wants 'sbx-watch --wa' '--wall --warn'
@@ -160,5 +167,25 @@ COMP_WORDS=(sbx-watch --strays = w) COMP_CWORD=3
 COMP_LINE=
 _sbx_watch
 [[ ${COMPREPLY[*]} == wait ]] || fail "without a line: ${COMPREPLY[*]}"
+
+# The same for sbx-run, beside the other; and one behind the other.
+bash -n "$run_script" || fail "bash -n finds a fault in that of sbx-run"
+# shellcheck disable=SC1090
+. "$run_script"
+[[ $(complete -p sbx-run) == 'complete -F _sbx_run sbx-run' ]] ||
+    fail "not registered: $(complete -p sbx-run)"
+completes=_sbx_run
+all=$(options_of "$run")
+[[ $all == *'--bind'*'--plan'* ]] || fail "the help of sbx-run lists: $all"
+wants 'sbx-run -' "${all% }"
+wants 'sbx-run --network ' 'host none'
+wants 'sbx-run --seccomp=n' 'none'
+wants 'sbx-run --rlimit no' 'nofile='
+wants 'sbx-run --bind su' 'sub'
+wants 'sbx-run --chdir=s' 'sub'
+wants 'sbx-run --bind . -- gi' 'offset:4:gi'
+completes=_sbx_watch
+wants 'sbx-watch -w 5 -- sbx-run --ne' 'offset:4:sbx-run'
+wants 'sbx-watch --wa' '--wall --warn'
 
 exit "$status"

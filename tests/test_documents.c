@@ -1,7 +1,7 @@
 /*
- * test_documents.c - the option table, `sbx-watch --help`, the manual page and the README
- * name the same options, with the same letters and arguments, and none that does not
- * exist.
+ * test_documents.c - for each program the option table, its `--help`, its manual page and
+ * the README name the same options, with the same letters and arguments, and none that
+ * does not exist.
  *
  * How an option is written: in the help at the start of a line; in the manual on a line
  * of its own in the section OPTIONS; in the README in the first column of the option
@@ -20,26 +20,53 @@
 #define HEAD_SIZE 128
 #define SOURCE SBX_TEST_DATA "/../../"
 
-/* Not in the table: the front itself answers these. */
-static const struct sbx_option own[] = {{"help", 'h', NULL, "", ""},
-                                        {"version", 'V', NULL, "", ""}};
-#define OWN_COUNT (sizeof own / sizeof own[0])
+/* Not in the tables: the fronts themselves answer these. */
+static const struct sbx_option watch_own[] = {{"help", 'h', NULL, "", ""},
+                                              {"version", 'V', NULL, "", ""}};
+static const struct sbx_option run_own[] = {{"plan", 0, NULL, "", ""},
+                                            {"help", 'h', NULL, "", ""},
+                                            {"version", 'V', NULL, "", ""}};
 
-/* Option I, those of a verification and the two of the front included; NULL behind the
- * last. */
+/* The programs, and where their options are told. */
+static const struct tool {
+    const char *name;
+    const struct sbx_option *(*tables[3])(size_t *ret_count);
+    const struct sbx_option *own;
+    size_t own_count;
+    const char *manual;
+    const char *readme_table; /* the first line of its table */
+    size_t help_column;
+} tools[] = {
+    {"sbx-watch",
+     {sbx_options, sbx_verification_options, NULL},
+     watch_own,
+     2,
+     "docs/sbx-watch.1.scd",
+     "\n| option |",
+     32},
+    {"sbx-run",
+     {sbx_sandbox_options, NULL},
+     run_own,
+     3,
+     "docs/sbx-run.1.scd",
+     "\n| option of sbx-run |",
+     28},
+};
+#define TOOL_COUNT (int)(sizeof tools / sizeof tools[0])
+static const struct tool *tool; /* of this test */
+
+/* Option I, those of the front behind those of its tables; NULL behind the last. */
 static const struct sbx_option *option_at(size_t i)
 {
     size_t count = 0;
-    const struct sbx_option *table = sbx_options(&count);
-    if (i < count) {
-        return &table[i];
+    for (size_t table = 0; tool->tables[table] != NULL; table++) {
+        const struct sbx_option *options = tool->tables[table](&count);
+        if (i < count) {
+            return &options[i];
+        }
+        i -= count;
     }
-    i -= count;
-    table = sbx_verification_options(&count);
-    if (i < count) {
-        return &table[i];
-    }
-    return i - count < OWN_COUNT ? &own[i - count] : NULL;
+    return i < tool->own_count ? &tool->own[i] : NULL;
 }
 
 /* How one kind of document writes an option. */
@@ -106,7 +133,7 @@ static void readme_head(const struct sbx_option *option, char head[static HEAD_S
 
 static bool readme_concerns(const char *text, const char *line)
 {
-    const char *start = strstr(text, "\n| option |");
+    const char *start = strstr(text, tool->readme_table);
     const char *end = start != NULL ? strstr(start, "\n\n") : NULL;
     return end != NULL && line > start && line < end && strncmp(line, "| `-", 4) == 0;
 }
@@ -196,10 +223,20 @@ static void read_source(const char *name, char text[static TEXT_SIZE])
     ck_assert_int_eq(fclose(stream), 0);
 }
 
+static void read_manual(char text[static TEXT_SIZE])
+{
+    char path[SBX_FIXTURE_PATH_SIZE];
+    (void)snprintf(path, sizeof path, "%s%s", SOURCE, tool->manual);
+    read_source(path, text);
+}
+
 static void read_help(char text[static TEXT_SIZE])
 {
     char command[SBX_FIXTURE_PATH_SIZE];
-    (void)snprintf(command, sizeof command, "'%s' --help", sbx_fixture_watch());
+    /* They lie beside each other. */
+    (void)snprintf(command, sizeof command, "'%.*s/%s' --help",
+                   (int)(strrchr(sbx_fixture_watch(), '/') - sbx_fixture_watch()),
+                   sbx_fixture_watch(), tool->name);
     FILE *stream = popen(command, "re");
     read_stream(stream, command, text);
     ck_assert_int_eq(pclose(stream), 0);
@@ -233,7 +270,7 @@ static void check_document(const struct document *document, const char *text)
                        text + before);
         ck_assert_msg(compare(document, changed)[0] != '\0', "unnoticed: '%s'", extra);
     }
-    ck_assert_uint_ge(lines, OWN_COUNT + 1);
+    ck_assert_uint_gt(lines, tool->own_count);
     free(changed);
 }
 
@@ -241,6 +278,7 @@ static char text[TEXT_SIZE];
 
 START_TEST(test_help)
 {
+    tool = &tools[_i];
     read_help(text);
     check_document(&help, text);
 }
@@ -249,6 +287,7 @@ END_TEST
 /* Wrapped, and aligned: nothing starts between the names and the column of the texts. */
 START_TEST(test_help_layout)
 {
+    tool = &tools[_i];
     read_help(text);
     for (const char *line = text; line != NULL; line = next_line(line)) {
         size_t length = strcspn(line, "\n");
@@ -256,7 +295,8 @@ START_TEST(test_help_layout)
         ck_assert_msg(length == 0 || line[length - 1] != ' ', "blank at the end: %.*s",
                       (int)length, line);
         size_t indent = strspn(line, " ");
-        ck_assert_msg(indent == 0 || indent == 2 || indent == 6 || indent == 32,
+        ck_assert_msg(indent == 0 || indent == 2 || indent == 6 ||
+                          indent == tool->help_column,
                       "indented by %zu: %.*s", indent, (int)length, line);
     }
 }
@@ -264,7 +304,8 @@ END_TEST
 
 START_TEST(test_manual)
 {
-    read_source(SOURCE "docs/sbx-watch.1.scd", text);
+    tool = &tools[_i];
+    read_manual(text);
     check_document(&manual, text);
 }
 END_TEST
@@ -272,7 +313,8 @@ END_TEST
 /* Wherever the manual names an option of ours in bold, there is one. */
 START_TEST(test_manual_names)
 {
-    read_source(SOURCE "docs/sbx-watch.1.scd", text);
+    tool = &tools[_i];
+    read_manual(text);
     unsigned names = 0;
     for (const char *at = text; (at = strstr(at, "*--")) != NULL; at += 3) {
         size_t length = strspn(at + 3, "abcdefghijklmnopqrstuvwxyz-");
@@ -285,12 +327,13 @@ START_TEST(test_manual_names)
         ck_assert_msg(known, "no such option: --%.*s", (int)length, at + 3);
         names++;
     }
-    ck_assert_uint_gt(names, OWN_COUNT);
+    ck_assert_uint_gt(names, tool->own_count);
 }
 END_TEST
 
 START_TEST(test_readme)
 {
+    tool = &tools[_i];
     read_source(SOURCE "README.md", text);
     check_document(&readme, text);
 }
@@ -337,11 +380,11 @@ int main(void)
 {
     Suite *suite = suite_create("documents");
     TCase *documents = sbx_fixture_case(suite, "documents", 60);
-    tcase_add_test(documents, test_help);
-    tcase_add_test(documents, test_help_layout);
-    tcase_add_test(documents, test_manual);
-    tcase_add_test(documents, test_manual_names);
-    tcase_add_test(documents, test_readme);
+    tcase_add_loop_test(documents, test_help, 0, TOOL_COUNT);
+    tcase_add_loop_test(documents, test_help_layout, 0, TOOL_COUNT);
+    tcase_add_loop_test(documents, test_manual, 0, TOOL_COUNT);
+    tcase_add_loop_test(documents, test_manual_names, 0, TOOL_COUNT);
+    tcase_add_loop_test(documents, test_readme, 0, TOOL_COUNT);
     tcase_add_test(documents, test_checks);
     return sbx_fixture_run(suite);
 }

@@ -89,7 +89,7 @@ check_tree() {
             close(file)
         }
         END {
-            for (i = split("base reaper monitor tools include examples", must, " "); i > 0; i--) {
+            for (i = split("base reaper monitor sandbox tools include examples", must, " "); i > 0; i--) {
                 if (!seen[must[i]]) {
                     print "no source in " must[i]
                     violations++
@@ -108,13 +108,14 @@ check_tree "$source" || status=1
 noticed() {
     tree=$scratch/tree
     rm -rf -- "$tree"
-    for folder in base reaper monitor tools include/sbx examples; do
+    for folder in base reaper monitor sandbox tools include/sbx examples; do
         mkdir -p -- "$tree/$folder"
         printf '#include <stdio.h>\n#include <sbx/sbx.h>\n' >"$tree/$folder/clean.c"
     done
     printf '#include <stddef.h>\n' >"$tree/include/sbx/clean.c"
     printf '#include "base/clean.h"\n#include "reaper/clean.h"\n' >"$tree/reaper/uses.c"
     printf '#include <event2/event.h>\n' >"$tree/monitor/loop.c"
+    printf '#include "base/clean.h"\n#include "monitor/clean.h"\n' >"$tree/sandbox/uses.c"
     if ! check_tree "$tree" >"$scratch/output"; then
         echo "a clean tree is refused:"
         cat -- "$scratch/output"
@@ -144,6 +145,11 @@ noticed monitor/deep/x.c '#include <event.h>' 'libevent outside'
 noticed monitor/x.c '#include <libproc2/pids.h>' 'libproc2 outside'
 noticed cgroup/x.c '#include <libcgroup.h>' 'libcgroup outside'
 noticed monitor/x.c '#include <libcgroup/groups.h>' 'libcgroup outside'
+noticed monitor/x.c '#include "sandbox/plan.h"' 'a room to the right'
+noticed sandbox/x.c '#include "supervisor/store.h"' 'a room to the right'
+noticed sandbox/x.c '#include <event2/event.h>' 'libevent outside'
+noticed sandbox/x.c '#include "plan.h"' 'ours are included by room'
+noticed tools/sbx-run.c '#include "sandbox/plan.h"' 'tools see only'
 noticed tools/x.c '#include "base/fd.h"' 'tools see only'
 noticed tools/x.c '#include <base/fd.h>' 'ours are included in quotes'
 noticed tools/x.c '#include "helper.h"' 'tools see only'

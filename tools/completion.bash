@@ -1,6 +1,7 @@
 
-# What follows is written by hand, in tools/completion.bash; the above is made from the
-# table of options. Nothing is executed but bash's own compgen.
+# What follows is written by hand, in tools/completion.bash (for sbx-watch; sbx-run has the
+# same under its own name); the above is made from the table of options. Nothing is
+# executed but bash's own compgen.
 
 # Words as sbx-watch sees them, up to the cursor: bash cuts them at "=" and ":".
 # Sets argument, start (where each begins in COMP_WORDS) and before (what of the last

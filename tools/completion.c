@@ -1,6 +1,7 @@
 /*
- * completion.c - makes the completion of sbx-watch for bash from the option table, at
- * build time: what the command line takes and what is completed cannot drift apart.
+ * completion.c PROGRAM - makes the completion of sbx-watch or sbx-run for bash from its
+ * option table, at build time: what the command line takes and what is completed cannot
+ * drift apart.
  *
  * Sees nothing of the project but <sbx/sbx.h>. What an option's argument is follows from
  * how the table calls it: a|b|c are words, FILE, PATH and DIR are files, SIG is a signal.
@@ -17,11 +18,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct sbx_option own_options[] = {
+static const struct sbx_option watch_own[] = {
     {"help", 'h', NULL, "", ""},
     {"version", 'V', NULL, "", ""},
 };
-#define OWN_COUNT (sizeof own_options / sizeof own_options[0])
+static const struct sbx_option run_own[] = {
+    {"plan", 0, NULL, "", ""},
+    {"help", 'h', NULL, "", ""},
+    {"version", 'V', NULL, "", ""},
+};
+
+static const struct program {
+    const char *name;
+    const char *prefix; /* of what bash keeps for it */
+    const struct sbx_option *(*tables[3])(size_t *ret_count);
+    const struct sbx_option *own;
+    size_t own_count;
+} programs[] = {
+    {"sbx-watch",
+     "_sbx_watch",
+     {sbx_options, sbx_verification_options, NULL},
+     watch_own,
+     sizeof watch_own / sizeof watch_own[0]},
+    {"sbx-run",
+     "_sbx_run",
+     {sbx_sandbox_options, NULL},
+     run_own,
+     sizeof run_own / sizeof run_own[0]},
+};
+static const struct program *program;
 
 static _Noreturn void give_up(const char *what)
 {
@@ -29,21 +54,18 @@ static _Noreturn void give_up(const char *what)
     exit(EXIT_FAILURE);
 }
 
-/* Option I; those of a verification and the two of the front are behind the table; NULL
- * at the end. */
+/* Option I; those of the front are behind the tables; NULL at the end. */
 static const struct sbx_option *option_at(size_t i)
 {
     size_t count = 0;
-    const struct sbx_option *table = sbx_options(&count);
-    if (i < count) {
-        return &table[i];
+    for (size_t table = 0; program->tables[table] != NULL; table++) {
+        const struct sbx_option *options = program->tables[table](&count);
+        if (i < count) {
+            return &options[i];
+        }
+        i -= count;
     }
-    i -= count;
-    table = sbx_verification_options(&count);
-    if (i < count) {
-        return &table[i];
-    }
-    return i - count < OWN_COUNT ? &own_options[i - count] : NULL;
+    return i < program->own_count ? &program->own[i] : NULL;
 }
 
 static bool accepts(const char *option, const char *value)
@@ -60,7 +82,7 @@ static bool accepts(const char *option, const char *value)
 static void print_options(void)
 {
     const char *blank = "";
-    (void)printf("_sbx_watch_options='");
+    (void)printf("%s_options='", program->prefix);
     const struct sbx_option *option;
     for (size_t i = 0; (option = option_at(i)) != NULL; i++) {
         (void)printf("%s--%s", blank, option->name);
@@ -75,7 +97,7 @@ static void print_options(void)
 static void print_signals(void)
 {
     const char *blank = "";
-    (void)printf("_sbx_watch_signals='");
+    (void)printf("%s_signals='", program->prefix);
     for (int number = 1; number <= SIGSYS; number++) {
         const char *name = sigabbrev_np(number);
         if (name != NULL && accepts("signal", name)) {
@@ -96,7 +118,7 @@ static void print_ceilings(void)
     }
     sbx_spec_free(spec);
     const char *names = strrchr(error.message, ':');
-    (void)printf("_sbx_watch_ceilings='");
+    (void)printf("%s_ceilings='", program->prefix);
     const char *blank = "";
     char *rest = NULL;
     char *words = strdup(names != NULL ? names + 1 : "");
@@ -191,15 +213,24 @@ static void print_kind(const struct sbx_option *option)
     }
 }
 
-int main(void)
+int main(int argc, char *argv[])
 {
     const struct sbx_option *option;
-    (void)printf(
-        "# Completion of sbx-watch for bash, made from its table of options.\n\n");
+    for (size_t i = 0; argc == 2 && i < sizeof programs / sizeof programs[0]; i++) {
+        if (strcmp(argv[1], programs[i].name) == 0) {
+            program = &programs[i];
+        }
+    }
+    if (program == NULL) {
+        give_up("usage: sbx-completion sbx-watch|sbx-run");
+    }
+    (void)printf("# Completion of %s for bash, made from its table of options.\n\n",
+                 program->name);
     print_options();
     print_signals();
     print_ceilings();
-    (void)printf("\n# What an option takes.\n_sbx_watch_kind()\n{\n    case $1 in\n");
+    (void)printf("\n# What an option takes.\n%s_kind()\n{\n    case $1 in\n",
+                 program->prefix);
     for (size_t i = 0; (option = option_at(i)) != NULL; i++) {
         print_kind(option);
     }

@@ -17,7 +17,8 @@ command ninja,make ninja-build
 command pkg-config pkg-config
 module libevent_core libevent-dev
 module libproc2 libproc2-dev
-module libcgroup libcgroup-dev'
+module libcgroup libcgroup-dev
+command bwrap bubblewrap'
 
 # What the tests and the other lanes of tools/check need on top of that.
 check_needs='
@@ -29,7 +30,6 @@ package libclang-rt-14-dev libclang-rt-14-dev
 command cppcheck cppcheck
 command mandoc mandoc
 command scdoc scdoc
-command bwrap bubblewrap
 command stress-ng stress-ng
 command strace strace
 command qemu-system-x86_64 qemu-system-x86
