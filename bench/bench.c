@@ -1,6 +1,7 @@
 /*
- * bench.c - sbx-bench [--quick] [start|memory|sampling|ending]...: measures the built
- * sbx-watch and prints a table for each bench; all of them unless some are named.
+ * bench.c - sbx-bench [--quick] [start|memory|sampling|ending|confine]...: measures the
+ * built sbx-watch and sbx-run and prints a table for each bench; all of them unless some
+ * are named.
  *
  * Numbers depend on the machine and on what else it does: its load is printed before and
  * after. Ratios and medians are worth more than times.
@@ -17,10 +18,9 @@ static const struct {
     const char *name;
     void (*run)(const struct sbx_bench *bench);
 } benches[] = {
-    {"start", sbx_bench_starts},
-    {"memory", sbx_bench_memory},
-    {"sampling", sbx_bench_sampling},
-    {"ending", sbx_bench_ending},
+    {"start", sbx_bench_starts},      {"memory", sbx_bench_memory},
+    {"sampling", sbx_bench_sampling}, {"ending", sbx_bench_ending},
+    {"confine", sbx_bench_confine},
 };
 #define BENCH_COUNT (sizeof(benches) / sizeof(benches[0]))
 
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
         }
         if (!known) {
             (void)fprintf(stderr, "usage: sbx-bench [--quick] "
-                                  "[start|memory|sampling|ending]...\n");
+                                  "[start|memory|sampling|ending|confine]...\n");
             return 2;
         }
     }

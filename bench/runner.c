@@ -74,6 +74,12 @@ void sbx_bench_init(struct sbx_bench *bench, bool quick)
     }
     (void)snprintf(bench->watch, sizeof(bench->watch), "%s/sbx-watch", bench->directory);
     copy(SBX_BENCH_WATCH, bench->watch);
+    /* Beside each other, as in a build. */
+    char inner[SBX_BENCH_PATH];
+    (void)snprintf(bench->run, sizeof(bench->run), "%s/sbx-run", bench->directory);
+    (void)snprintf(inner, sizeof(inner), "%s/sbx-inner", bench->directory);
+    copy(SBX_BENCH_RUN, bench->run);
+    copy(SBX_BENCH_INNER, inner);
     copy_helpers(bench);
 }
 
@@ -99,6 +105,8 @@ static void resolve(const struct sbx_bench *bench, const char *word,
         (void)snprintf(path, SBX_BENCH_PATH, "%s/%s", bench->directory, word + 1);
     } else if (strcmp(word, "%W") == 0) {
         (void)snprintf(path, SBX_BENCH_PATH, "%s", bench->watch);
+    } else if (strcmp(word, "%S") == 0) {
+        (void)snprintf(path, SBX_BENCH_PATH, "%s", bench->run);
     } else if (strcmp(word, "%R") == 0) {
         (void)snprintf(path, SBX_BENCH_PATH, "%s/report", bench->directory);
     } else {

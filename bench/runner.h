@@ -13,19 +13,20 @@
 #include <sys/types.h>
 
 #define SBX_BENCH_PATH 512
-#define SBX_BENCH_WORDS 24
+#define SBX_BENCH_WORDS 192
 
 /* What is measured in this call of the program. */
 struct sbx_bench {
     bool quick;         /* fewer rounds, smaller trees */
     char directory[64]; /* for programs, reports and outputs; anybody may enter */
     char watch[SBX_BENCH_PATH];
+    char run[SBX_BENCH_PATH];
 };
 
 /* A zeroed struct with `words` is a plain run. */
 struct sbx_bench_run {
-    /* Words that begin with "@" are helper programs; "%W" alone is sbx-watch and "%R" the
-     * report of this run. */
+    /* Words that begin with "@" are helper programs; "%W" alone is sbx-watch, "%S" is
+     * sbx-run, and "%R" the report of this run. */
     const char *words[SBX_BENCH_WORDS];
     bool as_nobody;            /* needs root */
     const struct sbx_net *net; /* or NULL */
@@ -63,5 +64,6 @@ void sbx_bench_starts(const struct sbx_bench *bench);
 void sbx_bench_memory(const struct sbx_bench *bench);
 void sbx_bench_sampling(const struct sbx_bench *bench);
 void sbx_bench_ending(const struct sbx_bench *bench);
+void sbx_bench_confine(const struct sbx_bench *bench);
 
 #endif
