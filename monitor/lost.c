@@ -28,6 +28,18 @@ struct remains {
     pid_t leader;
 };
 
+static void take_leader_end(const struct remains *remains, int status)
+{
+    struct sbx_record *record = remains->record;
+    if (atomic_load(&remains->note->ended) != 0) { /* it was only the front */
+        status = atomic_load(&remains->note->status);
+    }
+    record->has_exit_code = WIFEXITED(status);
+    record->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    record->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    record->core_dumped = WIFSIGNALED(status) && WCOREDUMP(status);
+}
+
 static int reap_remains(void *context)
 {
     struct remains *remains = context;
@@ -46,13 +58,7 @@ static int reap_remains(void *context)
         }
         (void)sbx_tree_reaped(remains->tree, pid);
         if (pid == remains->leader && !record->has_exit_code && record->signal == 0) {
-            if (atomic_load(&remains->note->ended) != 0) { /* it was only the front */
-                status = atomic_load(&remains->note->status);
-            }
-            record->has_exit_code = WIFEXITED(status);
-            record->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-            record->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-            record->core_dumped = WIFSIGNALED(status) && WCOREDUMP(status);
+            take_leader_end(remains, status);
         }
     }
 }

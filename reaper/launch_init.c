@@ -296,7 +296,6 @@ static _Noreturn void be_init(struct init *init)
     const int kept[] = {init->exec_fd,     init->error_fd,   init->socket,
                         init->front_pidfd, init->front_stat, init->caller_pidfd,
                         init->signals};
-    (void)prctl(PR_SET_NAME, SBX_NAMESPACE_INIT_NAME, 0, 0, 0);
     sbx_namespace_let_go(kept, sizeof kept / sizeof kept[0]);
     for (;;) {
         look_at_stopped_command(init);
@@ -323,7 +322,8 @@ static int open_signals(void)
 
 int sbx_namespace_init(const struct sbx_namespace_birth *birth, struct sbx_error *err)
 {
-    int ends[2];
+    int ends[2] = {-1, -1};
+    (void)prctl(PR_SET_NAME, SBX_NAMESPACE_INIT_NAME, 0, 0, 0);
     die_with_parent(true);
     if (is_over(birth->front_pidfd)) {
         _exit(0);

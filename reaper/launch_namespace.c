@@ -205,7 +205,6 @@ static int open_signals(void)
 static _Noreturn void be_front(struct front *front)
 {
     const int kept[] = {front->socket, front->signals};
-    (void)prctl(PR_SET_NAME, "sbx-front", 0, 0, 0);
     sbx_namespace_let_go(kept, sizeof kept / sizeof kept[0]);
     for (;;) {
         take_signals(front);
@@ -270,6 +269,7 @@ int sbx_launch_enter_namespace(const struct sbx_launch_child *child,
     if (note == NULL) {
         return 0;
     }
+    (void)prctl(PR_SET_NAME, "sbx-front", 0, 0, 0);
     if (!is_bound_to(child->caller_pid)) {
         return sbx_launch_failed(err, ESRCH, "who launches has ended");
     }

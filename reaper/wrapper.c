@@ -4,6 +4,8 @@
  */
 #include "reaper/wrapper.h"
 
+#include "reaper/namespace.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,12 +28,15 @@ static int identify(int proc_fd, pid_t pid, struct statx *ret_file)
     return statx(proc_fd, path, AT_STATX_DONT_SYNC, STATX_INO, ret_file);
 }
 
-static bool same_executable(int proc_fd, pid_t a, pid_t b)
+/* `known` where it cannot be told: who is about to end runs no file any more. */
+static bool same_executable(int proc_fd, pid_t a, pid_t b, bool known)
 {
     struct statx of_a;
     struct statx of_b;
-    return identify(proc_fd, a, &of_a) == 0 && identify(proc_fd, b, &of_b) == 0 &&
-           of_a.stx_ino == of_b.stx_ino && of_a.stx_dev_major == of_b.stx_dev_major &&
+    if (identify(proc_fd, a, &of_a) < 0 || identify(proc_fd, b, &of_b) < 0) {
+        return known;
+    }
+    return of_a.stx_ino == of_b.stx_ino && of_a.stx_dev_major == of_b.stx_dev_major &&
            of_a.stx_dev_minor == of_b.stx_dev_minor;
 }
 
@@ -111,14 +116,17 @@ static bool never_execd(struct sbx_tree *tree, int proc_fd, struct sbx_member *i
 {
     const struct sbx_member *parent = sbx_tree_find(tree, init->stat.ppid);
     if (parent != NULL || !init->parents_file) {
-        init->parents_file = same_executable(proc_fd, init->stat.pid, init->stat.ppid);
+        init->parents_file =
+            same_executable(proc_fd, init->stat.pid, init->stat.ppid, init->parents_file);
     }
     return init->parents_file;
 }
 
-static bool is_inner(const struct sbx_member *init)
+/* By its name, which anybody can give himself: no more is needed to look like one. */
+static bool is_ours(const struct sbx_member *init)
 {
-    return strcmp(init->stat.name, SBX_INNER_NAME) == 0;
+    return strcmp(init->stat.name, SBX_INNER_NAME) == 0 ||
+           strcmp(init->stat.name, SBX_NAMESPACE_INIT_NAME) == 0;
 }
 
 /* On its way to such an init, by way of launchers whose files may not be looked at (they
@@ -198,7 +206,7 @@ void sbx_wrapper_mark(struct sbx_tree *tree, int proc_fd)
     for (size_t i = 0; i < count; i++) {
         struct sbx_member *member = sbx_tree_member(tree, i);
         if (member->namespace_init && !sbx_member_ended(member) &&
-            (is_inner(member) || never_execd(tree, proc_fd, member))) {
+            (is_ours(member) || never_execd(tree, proc_fd, member))) {
             mark_launcher(tree, member, front);
         }
     }

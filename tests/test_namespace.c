@@ -438,6 +438,27 @@ START_TEST(a_group_is_the_better_rung)
 }
 END_TEST
 
+/* Where the kernel holds it in the group, front and init are in there too. */
+START_TEST(threads_are_the_commands_alone)
+{
+    struct sbx_trial trial =
+        run("--pid-namespace --threads 1", "exec sleep 0.1", _i == 1);
+    sbx_trial_expect(&trial, 0, "exited", NULL);
+    sbx_trial_expect_empty(&trial);
+    if (sbx_trial_has(&trial, "armed.threads")) {
+        ck_assert_int_eq(sbx_trial_integer(&trial, "armed.threads"), 3);
+    }
+    ck_assert_int_eq(sbx_trial_integer(&trial, "limits.threads"), 1);
+    sbx_trial_done(&trial);
+    trial = run("--pid-namespace --threads 2", "sleep 60 & sleep 60 & wait", _i == 1);
+    sbx_trial_expect(&trial, 124, "breach", "threads");
+    sbx_trial_expect_empty(&trial);
+    ck_assert_int_eq(sbx_trial_integer(&trial, "breach.limit"), 2);
+    ck_assert_int_eq(sbx_trial_integer(&trial, "breach.observed"), 3);
+    sbx_trial_done(&trial);
+}
+END_TEST
+
 /* --- refused ---------------------------------------------------------------------- */
 
 /* Each in a user namespace of the test's own, where nothing else is touched. */
@@ -768,6 +789,7 @@ int main(void)
     tcase_add_loop_test(tcase, it_sees_the_namespace_alone, 0, identities);
     tcase_add_loop_test(tcase, it_is_who_it_was, 0, identities);
     tcase_add_loop_test(tcase, a_group_is_the_better_rung, 0, identities);
+    tcase_add_loop_test(tcase, threads_are_the_commands_alone, 0, identities);
     tcase_add_loop_test(tcase, what_the_kernel_refuses_is_told, 0, identities);
     tcase_add_loop_test(tcase, whoever_is_killed_nothing_is_left, 0, identities);
     tcase_add_loop_test(tcase, a_launchers_namespace_is_used, 0, identities);
