@@ -187,6 +187,25 @@ static void spare_launchers(struct sbx_tree *tree, int proc_fd, struct sbx_membe
     }
 }
 
+/* Nothing but launchers yet: the one of ours keeps the signal until there is a command.
+ */
+static void tell_opener(struct sbx_tree *tree)
+{
+    struct sbx_member *opener = NULL;
+    for (size_t i = 0; i < sbx_tree_count(tree); i++) {
+        struct sbx_member *member = sbx_tree_member(tree, i);
+        if (member->hears) {
+            return;
+        }
+        if (opener == NULL && !sbx_member_ended(member) && sbx_wrapper_opens(member)) {
+            opener = member;
+        }
+    }
+    if (opener != NULL) {
+        opener->hears = true;
+    }
+}
+
 void sbx_polite_choose(struct sbx_tree *tree, int proc_fd, int signal_number)
 {
     size_t count = sbx_tree_count(tree);
@@ -201,6 +220,7 @@ void sbx_polite_choose(struct sbx_tree *tree, int proc_fd, int signal_number)
     struct sbx_member *front = sbx_wrapper_front(tree);
     count_children(tree, front);
     spare_launchers(tree, proc_fd, front);
+    tell_opener(tree);
     look_for_work(tree, proc_fd);
 }
 

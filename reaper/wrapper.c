@@ -131,7 +131,7 @@ static bool is_ours(const struct sbx_member *init)
 
 /* On its way to such an init, by way of launchers whose files may not be looked at (they
  * are set-user-id). It hears a signal until that is there. */
-static bool is_opener(const struct sbx_member *member)
+bool sbx_wrapper_opens(const struct sbx_member *member)
 {
     return strcmp(member->stat.name, SBX_OPENER_NAME) == 0;
 }
@@ -168,7 +168,7 @@ static void mark_chain(struct sbx_tree *tree, struct sbx_member *top)
         }
         next = next->living_children == 1 ? sbx_tree_find(tree, next->only_child) : NULL;
     }
-    if (wrappers == 0 && length > 0 && is_opener(top)) {
+    if (wrappers == 0 && length > 0 && sbx_wrapper_opens(top)) {
         wrappers = length > 1 ? length - 1 : 1; /* all of them still open it */
     }
     for (size_t i = 0; i < wrappers; i++) {
@@ -193,7 +193,8 @@ void sbx_wrapper_mark(struct sbx_tree *tree, int proc_fd)
     for (size_t i = 0; i < count; i++) {
         struct sbx_member *member = sbx_tree_member(tree, i);
         look_at_new(member, proc_fd);
-        any = any || member->namespace_init || member->wrapper || is_opener(member);
+        any =
+            any || member->namespace_init || member->wrapper || sbx_wrapper_opens(member);
         member->launcher = false;
         member->wrapper = false;
         member->holds_all = false;

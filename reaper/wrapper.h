@@ -35,6 +35,9 @@
 /* From its status: the first process of a PID namespace below ours. */
 bool sbx_wrapper_is_namespace_init(const struct sbx_proc_status *status);
 
+/* Whether it is that one, by its name. */
+bool sbx_wrapper_opens(const struct sbx_member *member);
+
 /* Sets `launcher`, `wrapper` and `holds_all` of every member of the last walk. Costs
  * nothing where there is no namespace init, and nobody whose status nobody has read yet.
  */

@@ -66,6 +66,28 @@ static const struct sbx_scene watched[] = {
      .err = "wall",
      .report = "outcome=breach breach.reason=wall signal=SIGTERM "
                "termination.survivors_count=0"},
+    /* At any moment of the start the signal finds who keeps it for the command. */
+    {.name = "time, at once",
+     WATCHED("--wall 1ms"),
+     .inside = "exec sleep 60",
+     .status = 124,
+     .err = "wall",
+     .report = "outcome=breach breach.reason=wall signal=SIGTERM "
+               "termination.survivors_count=0"},
+    {.name = "time, soon",
+     WATCHED("--wall 6ms"),
+     .inside = "exec sleep 60",
+     .status = 124,
+     .err = "wall",
+     .report = "outcome=breach breach.reason=wall signal=SIGTERM "
+               "termination.survivors_count=0"},
+    {.name = "time, a little later",
+     WATCHED("--wall 15ms"),
+     .inside = "exec sleep 60",
+     .status = 124,
+     .err = "wall",
+     .report = "outcome=breach breach.reason=wall signal=SIGTERM "
+               "termination.survivors_count=0"},
     {.name = "time, and who does not care",
      WATCHED("--wall 300ms --grace 200ms"),
      .inside =
