@@ -286,15 +286,17 @@ static int probe_sigpending(void)
 }
 
 /* A page a call, so that the guard below the stack is not jumped over. By a pointer that
- * the compiler must not look through: else it makes a loop of it. */
+ * the compiler must not look through, and with an index that it does not know: else it
+ * makes a loop of it, or a byte of the page. */
 static unsigned descend(size_t left);
 static unsigned (*volatile deeper)(size_t left) = descend;
 
 static unsigned descend(size_t left)
 {
     volatile char page[PAGE];
-    page[0] = (char)left;
-    return left > PAGE ? deeper(left - PAGE) + (unsigned)page[0] : 0;
+    size_t index = left % (PAGE - 1);
+    page[index] = 1;
+    return left > PAGE ? deeper(left - PAGE) + (unsigned)page[index] : 0;
 }
 
 static int probe_stack(void)
