@@ -34,6 +34,7 @@
 
 #define END_BOUND_US UINT64_C(2000000)
 #define LOOK_NS 1000000L
+#define ALIVE_STATUS 77
 #define DELEGATE                                                                         \
     "systemd-run --user --scope -p Delegate=yes sbx-watch ..., or --cgroup-root PATH"
 
@@ -149,29 +150,60 @@ static void try_kill(int leaf_fd, struct sbx_finding *ret)
     }
 }
 
+/* Who was born there tells that it has lived, as an exit status. */
+static void judge_birth(pid_t child, bool inside, struct sbx_finding *ret)
+{
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+        continue;
+    }
+    if (WIFSIGNALED(status)) {
+        sbx_finding_no(
+            ret, "kernel",
+            "start it in another group, or in a fresh scope; until then the "
+            "leader moves itself into its group",
+            "clone3 with CLONE_INTO_CGROUP: killed at its birth, as some kernels "
+            "do where the caller's group was once ended by cgroup.kill");
+    } else if (!inside || WEXITSTATUS(status) != ALIVE_STATUS) {
+        sbx_finding_no(ret, "kernel", "",
+                       "clone3 with CLONE_INTO_CGROUP: not born in the leaf");
+    } else {
+        sbx_finding_yes(ret, "clone3 with CLONE_INTO_CGROUP: born in the leaf");
+    }
+}
+
+/* The child looks whether somebody goes on holding the other end, and so never outlives
+ * us by much. */
 static void try_birth(int leaf_fd, struct sbx_finding *ret)
 {
     struct birth birth = {
         .flags = INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)leaf_fd};
-    long child = syscall(SYS_clone3, &birth, sizeof birth);
-    if (child == 0) {
-        idle();
-    }
-    if (child < 0) {
-        bool filtered = errno == EPERM || errno == ENOSYS;
-        sbx_finding_no(ret, filtered ? "seccomp" : "kernel",
-                       "run where clone3 is allowed; until then the leader moves itself "
-                       "into the group",
-                       "clone3 with CLONE_INTO_CGROUP: %s", sbx_errno_text(errno).text);
+    int ends[2];
+    char byte = 0;
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        sbx_finding_no(ret, "kernel", "", "could not be tried: %s",
+                       sbx_errno_text(errno).text);
         return;
     }
-    if (is_in_leaf(leaf_fd, (pid_t)child)) {
-        sbx_finding_yes(ret, "clone3 with CLONE_INTO_CGROUP: born in the leaf");
-    } else {
-        sbx_finding_no(ret, "kernel", "",
-                       "clone3 with CLONE_INTO_CGROUP: not born in the leaf");
+    long child = syscall(SYS_clone3, &birth, sizeof birth);
+    if (child == 0) {
+        (void)close(ends[1]);
+        (void)!read(ends[0], &byte, 1);
+        _exit(ALIVE_STATUS);
     }
-    end_child((pid_t)child);
+    int code = errno;
+    bool inside = child > 0 && is_in_leaf(leaf_fd, (pid_t)child);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    if (child > 0) {
+        judge_birth((pid_t)child, inside, ret);
+        return;
+    }
+    bool filtered = code == EPERM || code == ENOSYS;
+    sbx_finding_no(ret, filtered ? "seccomp" : "kernel",
+                   "run where clone3 is allowed; until then the leader moves itself into "
+                   "the group",
+                   "clone3 with CLONE_INTO_CGROUP: %s", sbx_errno_text(code).text);
 }
 
 /* --- the leaf --- */
@@ -240,8 +272,9 @@ static void judge_group(const struct sbx_verifier *verifier,
         return;
     }
     sbx_finding_yes(leaf, "made %.160s", group->path);
-    try_kill(group->leaf.fd, kill);
+    /* In this order: a group that was killed once is no fresh one any more. */
     try_birth(group->leaf.fd, birth);
+    try_kill(group->leaf.fd, kill);
 }
 
 void sbx_verify_groups(const struct sbx_verifier *verifier, pid_t caller,
