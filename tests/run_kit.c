@@ -572,7 +572,7 @@ void sbx_kit_wait_unmarked(const char *mark, double seconds)
     while ((pid = sbx_kit_marked(mark)) != 0) {
         ck_assert_msg(seconds_now() < end, "process %d is alive after %.1f s", (int)pid,
                       seconds);
-        nap_ms(2);
+        nap_ms(10);
     }
 }
 
