@@ -421,6 +421,31 @@ static pid_t child_named(pid_t parent, const char *name)
     return 0;
 }
 
+/* Its parts, from outside. */
+START_TEST(test_part_killed)
+{
+    static const struct sbx_scene scenes[] = {
+        {.name = "bubblewrap is killed", .inside = STAYS, .signal = SIGKILL, .out = "*"},
+        {.name = "the init is killed", .inside = STAYS, .signal = SIGKILL, .out = "*"},
+    };
+    enum sbx_identity identity = (enum sbx_identity)_i;
+    if (!sbx_kit_identity(identity)) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++) {
+        struct sbx_play play = {.scene = &scenes[i], .identity = identity};
+        start_stubborn(&play);
+        const char *bwrap = identity == SBX_AS_SETUID ? "bwrap-setuid" : "bwrap";
+        pid_t part = child_named(play.pid, bwrap);
+        part = i == 1 ? child_named(part, "sbx-inner") : part;
+        ck_assert_int_gt(part, 0);
+        /* Not reaped by who waits for it, as long as that lives. */
+        ck_assert_int_eq(kill(part, SIGKILL), 0);
+        expect_gone(&play);
+    }
+}
+END_TEST
+
 START_TEST(test_monitor_killed)
 {
     static const struct sbx_scene scene = {
@@ -484,6 +509,7 @@ int main(void)
     tcase_add_loop_test(tcase, test_targets, 0, SBX_IDENTITY_COUNT);
     tcase_add_loop_test(tcase, test_terminal, 0, SBX_IDENTITY_COUNT);
     tcase_add_loop_test(tcase, test_killed, 0, SBX_IDENTITY_COUNT);
+    tcase_add_loop_test(tcase, test_part_killed, 0, SBX_IDENTITY_COUNT);
     tcase_add_loop_test(tcase, test_monitor_killed, 0, SBX_IDENTITY_COUNT);
     tcase_add_loop_test(tcase, test_thread, 0, SBX_IDENTITY_COUNT);
     return sbx_fixture_run(suite);
