@@ -332,6 +332,7 @@ int sbx_launch_open_pipe(int ends[static 2])
     return above < 0 ? -code : 0;
 }
 
+/* Forks the child and sees what becomes of it, through a pipe of its own. */
 static int launch_through_pipe(const struct sbx_launch *launch,
                                struct sbx_launch_child *child, pid_t *ret_pid,
                                int *ret_status, struct sbx_error *err)
@@ -371,6 +372,40 @@ static int launch_through_pipe(const struct sbx_launch *launch,
     return 0;
 }
 
+/*
+ * Kernels that tell by a number whether a fork has met a cgroup.kill (6.18 does, 6.12
+ * does not) take it from the caller's group, and compare it with that of the group that
+ * the child is born in: where the caller's group was ever ended so, they kill every such
+ * child before its first instruction.
+ */
+static bool was_killed_at_birth(const struct sbx_launch *launch,
+                                const struct sbx_launch_child *child, pid_t pid)
+{
+    siginfo_t end = {.si_pid = 0};
+    return launch->group_fd >= 0 && !child->moves &&
+           waitid(P_PID, (id_t)pid, &end, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           end.si_pid == pid && end.si_code == CLD_KILLED && end.si_status == SIGKILL &&
+           !has_executed(launch, pid);
+}
+
+/* Nothing has run when a child was killed at its birth, by whomever: it is made again,
+ * once, and goes into its group by itself. */
+static int launch_twice(const struct sbx_launch *launch, struct sbx_launch_child *child,
+                        pid_t *ret_pid, int *ret_status, struct sbx_error *err)
+{
+    pid_t pid = -1;
+    int error = launch_through_pipe(launch, child, &pid, ret_status, err);
+    if (error == 0 && was_killed_at_birth(launch, child, pid)) {
+        reap(pid, NULL);
+        child->forks = true;
+        error = launch_through_pipe(launch, child, &pid, ret_status, err);
+    }
+    if (error == 0) {
+        *ret_pid = pid;
+    }
+    return error;
+}
+
 int sbx_launch(const struct sbx_launch *launch, pid_t *ret_pid, int *ret_status,
                struct sbx_error *err)
 {
@@ -388,7 +423,7 @@ int sbx_launch(const struct sbx_launch *launch, pid_t *ret_pid, int *ret_status,
                                              .error_fd = -1,
                                              .shell_argv = shell_argv,
                                              .default_path = default_path};
-            error = launch_through_pipe(launch, &child, ret_pid, &status, err);
+            error = launch_twice(launch, &child, ret_pid, &status, err);
         }
     }
     if (error < 0) {

@@ -93,8 +93,8 @@ int sbx_launch_birth(struct sbx_launch_child *child, pid_t *ret_pid,
                      struct sbx_error *err)
 {
     int group_fd = child->launch->group_fd;
-    child->moves = false;
-    if (group_fd >= 0) {
+    child->moves = group_fd >= 0 && child->forks;
+    if (group_fd >= 0 && !child->forks) {
         pid_t pid = clone_into(group_fd);
         if (pid == 0) {
             sbx_launch_child(child);

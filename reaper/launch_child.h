@@ -16,6 +16,7 @@ struct sbx_launch_child {
     int error_fd;             /* write end of the error pipe, close-on-exec */
     const char **shell_argv;  /* "/bin/sh", a free place, argv[1]..., NULL */
     const char *file;         /* what is looked up and executed; NULL: argv[0] */
+    bool forks;               /* it is not to be born in its group */
     bool moves;               /* it was not born in its group: it has to go there */
     const char *default_path; /* where commands are looked up when PATH is unset */
 };

@@ -117,6 +117,28 @@ START_TEST(it_is_found_by_itself)
 }
 END_TEST
 
+/* From a group whose members were once ended by cgroup.kill, as by a service manager that
+ * starts a service again: there are kernels that kill who is born in another group then.
+ */
+START_TEST(a_group_that_was_ended_once)
+{
+    static const char *const command[] = {"/bin/sh", "-c", "cat /proc/self/cgroup", NULL};
+    char leaf[SBX_GROUP_KIT_SIZE];
+    struct sbx_trial trial = {.command = command, .prepare = sbx_scene_enter};
+    if (!sbx_scene_bare("a leaf below a group that was ended once")) {
+        return;
+    }
+    int r = sbx_group_kit_write(sbx_scene_place, "cgroup.kill", "1");
+    ck_assert_msg(r == 0 || r == -ENOENT, "cgroup.kill: %d", r); /* before 5.14 */
+    sbx_trial_run(&trial);
+    sbx_trial_expect(&trial, 0, "exited", NULL);
+    sbx_scene_expect_contained(&trial, NULL);
+    ck_assert(!sbx_group_kit_is_there(leaf_of(&trial, leaf)));
+    sbx_trial_done(&trial);
+    sbx_scene_end();
+}
+END_TEST
+
 /* Nobody to kill: nothing is said about how. */
 START_TEST(an_empty_end_is_proved)
 {
@@ -708,6 +730,7 @@ int main(void)
     TCase *rung = sbx_fixture_case(suite, "rung", 120);
     tcase_add_test(rung, the_report_names_the_rung);
     tcase_add_test(rung, it_is_found_by_itself);
+    tcase_add_test(rung, a_group_that_was_ended_once);
     tcase_add_test(rung, an_empty_end_is_proved);
     tcase_add_test(rung, proc_makes_no_group);
     tcase_add_test(rung, runs_side_by_side);
