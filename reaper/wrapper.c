@@ -159,7 +159,8 @@ static void mark_chain(struct sbx_tree *tree, struct sbx_member *top)
     size_t length = 0;
     size_t wrappers = 0;
     bool held = false;
-    for (struct sbx_member *next = top; next != NULL && length < CHAIN_MAX;) {
+    struct sbx_member *next = top;
+    while (next != NULL && length < CHAIN_MAX) {
         chain[length++] = next;
         if (next->namespace_init) {
             next->holds_all = !held;

@@ -35,7 +35,8 @@ void library_use_built_monitor(const char *path)
 bool library_is_proved(const char *report)
 {
     return strstr(report, "\"proof\":\"no-children\"") != NULL ||
-           strstr(report, "\"proof\":\"group-empty\"") != NULL;
+           strstr(report, "\"proof\":\"group-empty\"") != NULL ||
+           strstr(report, "\"proof\":\"namespace-gone\"") != NULL;
 }
 
 static void set_word(struct sbx_spec *spec, char *word)

@@ -84,6 +84,9 @@ static const struct job jobs[] = {
     {"wall=60", NULL, "launch-failed", NULL, 127},
     {"wall=60 rlimit=nofile=32", "exit $(ulimit -n)", "exited", NULL, 32},
     {"wall=60", "setsid sleep 60 & exit 3", "exited", NULL, 3},
+    {"wall=60 pid-namespace", "setsid sleep 60 & exit $(($$ + 40))", "exited", NULL, 42},
+    {"wall=300ms grace=100ms pid-namespace backend=proc", "trap '' TERM; sleep 60",
+     "breach", "wall", 124},
     {"wall=60 breach-status=9 threads=3",
      "sleep 60 & sleep 60 & sleep 60 & sleep 60 & wait", "breach", "threads", 9},
 };
