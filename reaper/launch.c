@@ -397,6 +397,10 @@ static int launch_twice(const struct sbx_launch *launch, struct sbx_launch_child
     int error = launch_through_pipe(launch, child, &pid, ret_status, err);
     if (error == 0 && was_killed_at_birth(launch, child, pid)) {
         reap(pid, NULL);
+        reap_init(launch->note, NULL); /* a front may have got as far as that */
+        if (launch->note != NULL) {
+            memset(launch->note, 0, sizeof *launch->note);
+        }
         child->forks = true;
         error = launch_through_pipe(launch, child, &pid, ret_status, err);
     }
