@@ -12,9 +12,11 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "reaper/namespace.h"
 #include "sandbox/layers.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -70,6 +72,16 @@ static int watch_parent(void)
     return fd;
 }
 
+/* With --pid-namespace. No file of the command's could be that process: it is older. */
+static bool parent_is_init_of_ours(void)
+{
+    static const char name[] = SBX_NAMESPACE_INIT_NAME "\n";
+    char text[32];
+    return getppid() == 1 &&
+           sbx_fd_read_text_at(AT_FDCWD, "/proc/1/comm", text, sizeof text) > 0 &&
+           strcmp(text, name) == 0;
+}
+
 /* A monitor of ours ends what is left after the command, and wants to name it before. */
 static bool parent_sweeps(void)
 {
@@ -78,7 +90,7 @@ static bool parent_sweeps(void)
     (void)snprintf(link, sizeof link, "/proc/%d/exe", (int)getppid());
     ssize_t length = readlink(link, path, sizeof path - 1);
     if (length <= 0) {
-        return false;
+        return parent_is_init_of_ours(); /* whose file an ordinary user may not see */
     }
     path[length] = '\0';
     const char *slash = strrchr(path, '/');

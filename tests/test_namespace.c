@@ -225,21 +225,26 @@ START_TEST(strays_may_linger_and_be_waited_for)
 }
 END_TEST
 
-/* The namespace stays with them, and its end is theirs. */
-START_TEST(strays_may_be_kept)
+/* A named one, PIPE in the environment, that both ends hold open. */
+static int make_pipe(void)
 {
     char path[SBX_FIXTURE_PATH_SIZE];
-    char script[SBX_FIXTURE_PATH_SIZE + 128];
-    struct sbx_trial trial = {.as_nobody = _i == 1};
-    (void)snprintf(script, sizeof script,
-                   "{ read -r go; echo went; } <$PIPE >&2 & exit 3");
     (void)sbx_fixture_path(path, "pipe");
     ck_assert_int_eq(mkfifo(path, 0666), 0);
     ck_assert_int_eq(chmod(path, 0666), 0);
     ck_assert_int_eq(setenv("PIPE", path, 1), 0);
-    SBX_AUTO_CLOSE int pipe = open(path, O_RDWR | O_CLOEXEC);
+    int pipe = open(path, O_RDWR | O_CLOEXEC);
     ck_assert_int_ge(pipe, 0);
-    trial = run(OPTIONS "--strays keep", script, _i == 1);
+    return pipe;
+}
+
+/* The namespace stays with them, and its end is theirs. */
+START_TEST(strays_may_be_kept)
+{
+    SBX_AUTO_CLOSE int pipe = make_pipe();
+    struct sbx_trial trial =
+        run(OPTIONS "--strays keep", "{ read -r go; echo went; } <$PIPE >&2 & exit 3",
+            _i == 1);
     sbx_trial_expect(&trial, 3, "exited", NULL);
     ck_assert_str_eq(sbx_trial_string(&trial, "termination.proof"), "none");
     ck_assert_int_eq(sbx_trial_integer(&trial, "termination.strays_count"), 1);
@@ -701,14 +706,15 @@ START_TEST(a_launchers_namespace_is_used)
     ck_assert_str_eq(sbx_trial_string(&trial, "containment.kill"), "namespace-init");
     ck_assert_int_eq(sbx_trial_integer(&trial, "termination.killed_count"), 3);
     sbx_trial_done(&trial);
-    /* bwrap ends at once, its init when the last of the namespace has */
-    trial = run("--backend proc --linger 0.3",
-                "bwrap --unshare-pid --dev-bind / / sh -c 'sleep 60 & kill -KILL $PPID; "
-                "echo up; sleep 60' & read -r x </proc/self/stat; sleep 0.3; "
-                "kill -KILL $!; exit 4",
+    /* its outside is killed: the init comes to us with all that is in it */
+    SBX_AUTO_CLOSE int pipe = make_pipe();
+    trial = run("--backend proc --linger 0.1",
+                "exec 3<>$PIPE; bwrap --unshare-pid --dev-bind / / sh -c 'echo up >&3; "
+                "exec sleep 60' & read -r up <&3; kill -KILL $!; exit 4",
                 _i == 1);
     sbx_trial_expect(&trial, 4, "exited", NULL);
     sbx_trial_expect_empty(&trial);
+    ck_assert_str_eq(sbx_trial_string(&trial, "containment.kill"), "namespace-init");
     sbx_trial_done(&trial);
 }
 END_TEST
