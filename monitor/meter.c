@@ -323,7 +323,8 @@ int sbx_meter_sample(struct sbx_meter *meter, struct sbx_tree *tree, uint64_t el
         find_most_children(tree, &sample);
     }
     struct sbx_usage *usage = meter->usage;
-    if (sums.processes > 0) { /* with none but launchers nothing is known of the command */
+    if (sums.processes >
+        0) { /* with none but launchers nothing is known of the command */
         sbx_raise_to(&usage->processes_peak, sums.processes);
         sbx_raise_to(&usage->threads_peak, sums.threads);
     }

@@ -708,6 +708,7 @@ START_TEST(a_launchers_namespace_is_used)
     sbx_trial_done(&trial);
     /* its outside is killed: the init comes to us with all that is in it */
     SBX_AUTO_CLOSE int pipe = make_pipe();
+    ck_assert_int_ge(pipe, 0);
     trial = run("--backend proc --linger 0.1",
                 "exec 3<>$PIPE; bwrap --unshare-pid --dev-bind / / sh -c 'echo up >&3; "
                 "exec sleep 60' & read -r up <&3; kill -KILL $!; exit 4",
