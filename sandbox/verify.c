@@ -284,6 +284,7 @@ int sbx_verification_run(struct sbx_verification *verification, struct sbx_error
                    (verification->uid != geteuid() || verification->gid != getegid()),
         .bwrap = verification->found_bwrap[0] != '\0' ? verification->found_bwrap : NULL,
         .probe = probe,
+        .directory_fd = -1,
         .board = board,
     };
     r = sbx_verify_run(&verifier, err);

@@ -50,7 +50,7 @@ struct sbx_verifier {
     const char *bwrap;     /* absolute; NULL: there is none in PATH */
     const char *probe;     /* absolute path of sbx-probe, be it there or not */
     int probe_fd;          /* that, open; or a negative errno */
-    const char *directory; /* for files that vanish; NULL: none could be made */
+    int directory_fd;      /* for files that vanish; -1: none could be made */
     struct sbx_verify_board *board;
 };
 
@@ -137,7 +137,7 @@ struct sbx_ceiling;
 struct sbx_probe {
     const char *word;                   /* its argument */
     const struct sbx_ceiling *ceilings; /* SBX_CEILING_COUNT of them; NULL: none */
-    const char *directory;              /* NULL: where we are */
+    bool in_directory;                  /* in that of the verifier, else where we are */
     bool realtime;                      /* wants real-time scheduling, if it may be had */
 };
 #define SBX_PROBE_TEXT_SIZE 160

@@ -118,7 +118,7 @@ static void try_core(const struct sbx_verifier *verifier, struct sbx_finding *re
     char text[SBX_PROBE_TEXT_SIZE] = "";
     int without = 0;
     int with = 0;
-    struct sbx_probe probe = {.word = "core", .directory = verifier->directory};
+    struct sbx_probe probe = {.word = "core", .in_directory = true};
     int r = try_value(verifier, "core=16M", &probe, &without, text);
     r = r < 0 ? r : try_value(verifier, "core=0", &probe, &with, text);
     if (r < 0) {
@@ -154,7 +154,7 @@ static void verify_core(const struct sbx_verifier *verifier, struct sbx_finding 
                          "not tried, since a core would be left behind: core_pattern is "
                          "%.100s",
                          pattern);
-    } else if (verifier->directory == NULL) {
+    } else if (verifier->directory_fd < 0) {
         sbx_finding_skip(ret, "not tried: no directory for a core can be made");
     } else {
         try_core(verifier, ret);

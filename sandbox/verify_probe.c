@@ -47,8 +47,8 @@ static _Noreturn void become_probe(const struct sbx_verifier *verifier,
     if (dup2(out, STDOUT_FILENO) < 0) {
         _exit(SBX_PROBE_FAILED);
     }
-    if (probe->directory != NULL && chdir(probe->directory) < 0) {
-        tell_failure("chdir: ", errno);
+    if (probe->in_directory && fchdir(verifier->directory_fd) < 0) {
+        tell_failure("fchdir: ", errno);
     }
     if (probe->realtime) {
         (void)sched_setscheduler(0, SCHED_RR, &parameters); /* it says itself if not */

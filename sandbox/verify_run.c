@@ -211,34 +211,40 @@ static void await_by_default(struct verification_run *run)
     }
 }
 
-/* A fresh directory of that user's. */
+/* A fresh directory of that user's. From then on he can put anything in its place, a link
+ * to one of root's files above all: all that is done there is done through the
+ * descriptor. */
 static void make_directory(struct sbx_verifier *verifier, char path[static PATH_MAX])
 {
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     const char *top = secure_getenv("TMPDIR");
     (void)snprintf(path, PATH_MAX, "%s/sbx-verify-XXXXXX",
                    top != NULL && top[0] == '/' ? top : "/tmp");
     if (mkdtemp(path) == NULL) {
         return;
     }
-    if (verifier->as_user && chown(path, verifier->uid, verifier->gid) < 0) {
-        (void)rmdir(path);
-        return;
+    verifier->directory_fd = open(path, flags);
+    if (verifier->as_user && verifier->directory_fd >= 0 &&
+        fchown(verifier->directory_fd, verifier->uid, verifier->gid) < 0) {
+        sbx_fd_drop(&verifier->directory_fd);
     }
-    verifier->directory = path;
+    if (verifier->directory_fd < 0) {
+        (void)rmdir(path);
+    }
 }
 
-/* When nobody is left who could put more there. */
-static void remove_directory(const struct sbx_verifier *verifier)
+/* When nobody is left of ours who could put more there. */
+static void remove_directory(const struct sbx_verifier *verifier, const char *path)
 {
-    if (verifier->directory == NULL) {
+    if (verifier->directory_fd < 0) {
         return;
     }
-    SBX_AUTO_CLOSEDIR DIR *directory = opendir(verifier->directory);
+    SBX_AUTO_CLOSEDIR DIR *directory = fdopendir(verifier->directory_fd);
     const struct dirent *entry;
     while (directory != NULL && (entry = readdir(directory)) != NULL) {
         (void)unlinkat(dirfd(directory), entry->d_name, 0);
     }
-    (void)rmdir(verifier->directory);
+    (void)rmdir(path); /* of a link it is none */
 }
 
 static _Noreturn void be_verifier(struct sbx_verifier *verifier, pid_t caller)
@@ -262,7 +268,7 @@ static _Noreturn void be_verifier(struct sbx_verifier *verifier, pid_t caller)
     await_checks(&run, caller);
     name_unfinished(&run);
     sweep(&run);
-    remove_directory(verifier);
+    remove_directory(verifier, directory);
     (void)sbx_group_close(&run.group, false);
     verifier->board->took_us = sbx_clock_us() - began_us;
     verifier->board->complete = true;

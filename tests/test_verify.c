@@ -2,7 +2,7 @@
  * test_verify.c - what `sbx-watch --verify` says of this host, as several users, and of
  * hosts that refuse: without user namespaces, without bubblewrap, with one that is too
  * old, below a system call filter, with one that is setuid root. And that nothing is left
- * of it, however it ends.
+ * of it, however it ends, and nothing goes that is not its own.
  *
  * All of these run at the same time, since most of their time is waiting. Those that are
  * about a refusal do without sbx-probe, which they would not get to. The programs are
@@ -741,6 +741,63 @@ START_TEST(test_killed)
 }
 END_TEST
 
+/* --- a user who is not to be trusted --- */
+
+/* In the place of the directory that is made for him he puts a link to another one. */
+static _Noreturn void put_link(void)
+{
+    char path[SBX_FIXTURE_PATH_SIZE];
+    uint64_t until_us = sbx_clock_us() + LONG_S * SBX_US_PER_S;
+    if (chdir(sbx_fixture_path(path, "tmp")) < 0 || setgroups(0, NULL) < 0 ||
+        setresgid(SOMEBODY, SOMEBODY, SOMEBODY) < 0 ||
+        setresuid(SOMEBODY, SOMEBODY, SOMEBODY) < 0) {
+        _exit(1);
+    }
+    while (sbx_clock_us() < until_us) {
+        const struct timespec moment = {.tv_nsec = 100000};
+        SBX_AUTO_CLOSEDIR DIR *directory = opendir(".");
+        const struct dirent *entry;
+        while (directory != NULL && (entry = readdir(directory)) != NULL) {
+            if (entry->d_name[0] == 's' && rename(entry->d_name, "moved") == 0) {
+                _exit(symlink("../kept", entry->d_name) == 0 ? 0 : 1);
+            }
+        }
+        (void)nanosleep(&moment, NULL);
+    }
+    _exit(1);
+}
+
+START_TEST(test_moved_directory)
+{
+    struct scene scene = {
+        .name = "moved", .words = {"--as-user", "12345:12345"}, .status = 1};
+    char path[SBX_FIXTURE_PATH_SIZE];
+    int status = 0;
+    if (geteuid() != 0) {
+        (void)fprintf(stderr, "SKIP: only root can be somebody else\n");
+        return;
+    }
+    copy_programs();
+    ck_assert_int_eq(mkdir(sbx_fixture_path(path, "kept"), 0755), 0);
+    int file = open(sbx_fixture_path(path, "kept/file"), O_CREAT | O_CLOEXEC, 0600);
+    ck_assert_int_ge(file, 0);
+    ck_assert_int_eq(close(file), 0);
+    pid_t thief = fork();
+    ck_assert_int_ge(thief, 0);
+    if (thief == 0) {
+        put_link();
+    }
+    /* He may come too late; then for the next one. */
+    do {
+        start(&scene);
+        finish(&scene);
+        json_decref(scene.found);
+    } while (waitpid(thief, &status, WNOHANG) == 0);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%#x", (unsigned)status);
+    ck_assert_int_eq(access(path, F_OK), 0);
+}
+END_TEST
+
 /* --- the library --- */
 
 START_TEST(test_library)
@@ -788,6 +845,7 @@ int main(void)
     tcase_add_test(verify, test_refused_options);
     tcase_add_test(verify, test_table);
     tcase_add_test(verify, test_killed);
+    tcase_add_test(verify, test_moved_directory);
     tcase_add_test(verify, test_library);
     return sbx_group_kit_finish(sbx_fixture_run(suite));
 }
