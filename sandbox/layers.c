@@ -51,13 +51,26 @@ int sbx_layer_become(uid_t uid, gid_t gid)
     if (getuid() == uid && geteuid() == uid && getgid() == gid && getegid() == gid) {
         return 0;
     }
-    if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
-        setresuid(uid, uid, uid) < 0) {
-        return -errno;
+    return setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
+                   setresuid(uid, uid, uid) < 0
+               ? -errno
+               : 0;
+}
+
+/* Its files in /proc are root's as long as nobody else may look into it; and it has to
+ * write some of them. From then on that user's processes can read what it has of its
+ * parent, who may be root: the variables are not for them. */
+static int become_open(const struct identity *identity)
+{
+    bool changes = getuid() != identity->uid || getgid() != identity->gid;
+    for (char **entry = environ; changes && entry != NULL && *entry != NULL; entry++) {
+        explicit_bzero(*entry, strlen(*entry));
     }
-    /* Else its files in /proc are root's. */
-    (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-    return 0;
+    int r = sbx_layer_become(identity->uid, identity->gid);
+    if (r == 0 && changes && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0) {
+        r = -errno;
+    }
+    return r;
 }
 
 static int put(const char *path, const char *text)
@@ -90,8 +103,7 @@ static int result_of(int returned)
 /* Up to a mount in a mount namespace in a user namespace. */
 static struct answer try_user_namespace(const struct identity *identity)
 {
-    struct answer answer = {.step = SBX_LAYER_IDENTITY,
-                            .code = -sbx_layer_become(identity->uid, identity->gid)};
+    struct answer answer = {.step = SBX_LAYER_IDENTITY, .code = -become_open(identity)};
     if (answer.code == 0) {
         answer.step = SBX_LAYER_USER;
         answer.code = -result_of(unshare(CLONE_NEWUSER));

@@ -54,8 +54,9 @@ void sbx_layer_explain(const char *bwrap, uid_t uid, gid_t gid, bool wants_proc,
 
 /* --- what the above is made of --- */
 
-/* Becomes that user, without groups, for good, in a process that goes on to look into its
- * own /proc; or is it already. 0 or a negative errno. */
+/* Becomes that user, without groups, for good; or is it already. Another one's processes
+ * cannot look into it: so its own files in /proc cannot be written either. 0 or a
+ * negative errno. */
 int sbx_layer_become(uid_t uid, gid_t gid);
 
 /* The step of an experiment at which the kernel said no. */

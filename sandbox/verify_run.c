@@ -297,6 +297,18 @@ static bool await_verifier(pid_t pid)
     return ended;
 }
 
+/* Processes of the user that is verified had the board, too. */
+static void end_texts(struct sbx_verify_board *board)
+{
+    for (size_t i = 0; i < sbx_check_count; i++) {
+        struct sbx_layer *layer = &board->findings[i].layer;
+        layer->layer[sizeof layer->layer - 1] = '\0';
+        layer->detail[sizeof layer->detail - 1] = '\0';
+        layer->remedy[sizeof layer->remedy - 1] = '\0';
+        layer->version[sizeof layer->version - 1] = '\0';
+    }
+}
+
 int sbx_verify_run(struct sbx_verifier *verifier, struct sbx_error *err)
 {
     pid_t caller = getpid();
@@ -319,5 +331,6 @@ int sbx_verify_run(struct sbx_verifier *verifier, struct sbx_error *err)
         return sbx_error_set(err, EIO, SBX_STAGE_MONITOR,
                              "verification: its process has not come to its end");
     }
+    end_texts(verifier->board);
     return 0;
 }
