@@ -35,6 +35,8 @@
 #define READY_BOUND_US (60 * (uint64_t)SBX_US_PER_S)
 /* From the end of the command the kernel only has to end the rest. */
 #define END_BOUND_US (30 * (uint64_t)SBX_US_PER_S)
+/* From SIGKILL on; one that hangs in such a mount does not hear even that. */
+#define KILL_BOUND_US (5 * (uint64_t)SBX_US_PER_S)
 #define STATUS_SIZE 512
 
 struct watch {
@@ -295,30 +297,32 @@ static void end_orphan(const struct watch *watch, uint64_t until_us)
     }
 }
 
+static void await_bwrap(struct watch *watch, uint64_t until_us)
+{
+    while (watch->flight->bwrap > 0 && sbx_clock_us() < until_us) {
+        struct pollfd signals = {.fd = watch->signals, .events = POLLIN};
+        struct signalfd_siginfo info;
+        (void)poll(&signals, 1, 1000);
+        while (read(watch->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+            continue; /* too late for any other */
+        }
+        reap(watch);
+    }
+}
+
 /* Waits for bubblewrap, which ends when the namespace has: then nobody is left in it. */
 static void finish(struct watch *watch)
 {
     struct sbx_flight *flight = watch->flight;
     uint64_t until_us = sbx_clock_add(sbx_clock_us(), END_BOUND_US);
     sbx_fd_drop(&flight->socket);
-    if (watch->hung || watch->parent_ended) {
-        if (flight->bwrap > 0) {
-            (void)kill(flight->bwrap, SIGKILL);
-        }
+    if ((watch->hung || watch->parent_ended) && flight->bwrap > 0) {
+        (void)kill(flight->bwrap, SIGKILL);
     }
-    while (flight->bwrap > 0 && sbx_clock_us() < until_us) {
-        struct pollfd signals = {.fd = watch->signals, .events = POLLIN};
-        (void)poll(&signals, 1, 1000);
-        struct signalfd_siginfo info;
-        while (read(watch->signals, &info, sizeof info) == (ssize_t)sizeof info) {
-            continue; /* too late for any other */
-        }
-        reap(watch);
-    }
+    await_bwrap(watch, until_us);
     if (flight->bwrap > 0) {
         (void)kill(flight->bwrap, SIGKILL);
-        (void)waitpid(flight->bwrap, NULL, 0);
-        flight->bwrap = 0;
+        await_bwrap(watch, sbx_clock_add(sbx_clock_us(), KILL_BOUND_US));
     }
     end_orphan(watch, until_us);
 }
@@ -365,11 +369,16 @@ static int explain(struct watch *watch, int *ret_status, struct sbx_error *err)
     if (watch->hung) {
         return sbx_error_set(
             err, ETIMEDOUT, SBX_STAGE_LAUNCH,
-            "bubblewrap did not set the sandbox up within 60 s (ETIMEDOUT)");
+            "bubblewrap did not set the sandbox up within 60 s%s (ETIMEDOUT)",
+            watch->flight->bwrap > 0 ? ", and SIGKILL does not end it" : "");
     }
     if (read(watch->flight->exec_failed, &code, sizeof code) == (ssize_t)sizeof code) {
         return sbx_error_set(err, code, SBX_STAGE_LAUNCH, "%s: %s", plan->bwrap,
                              sbx_errno_text(code).text);
+    }
+    if (watch->parent_ended) {
+        return sbx_error_set(err, ECANCELED, SBX_STAGE_LAUNCH,
+                             "who has started us has ended (ECANCELED)");
     }
     const char *said = last_line(watch->said);
     (void)sbx_text_escape(line, sizeof line, said, strlen(said));
@@ -412,6 +421,7 @@ int sbx_flight_watch(struct sbx_flight *flight, struct sbx_ending *ret_ending,
                      int *ret_status, struct sbx_error *err)
 {
     SBX_AUTO_CLOSE int signals = open_signals();
+    int code = errno;
     SBX_AUTO_CLOSE int parent = watch_parent();
     struct watch watch = {
         .flight = flight,
@@ -420,10 +430,12 @@ int sbx_flight_watch(struct sbx_flight *flight, struct sbx_ending *ret_ending,
         .deadline_us = sbx_clock_add(sbx_clock_us(), READY_BOUND_US),
     };
     if (signals < 0) {
-        watch.hung = true;
-    } else {
-        wait_for_end(&watch);
+        watch.hung = true; /* it is not waited for */
+        finish(&watch);
+        return sbx_error_set(err, code, SBX_STAGE_LAUNCH, "signalfd: %s",
+                             sbx_errno_text(code).text);
     }
+    wait_for_end(&watch);
     if (watch.ended && !watch.alone && !watch.parent_ended && parent_sweeps()) {
         leave(&watch);
     } else {
