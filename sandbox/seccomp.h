@@ -27,7 +27,8 @@ int sbx_seccomp_default(struct sock_filter **ret_program, size_t *ret_count,
                         struct sbx_error *err);
 
 /* Reads a program from a descriptor of the caller's, from where it stands, to the end:
- * whole instructions, 1 to 4096 of them (what the kernel takes). 0, -EINVAL, -EBADF, ...
+ * whole instructions, 1 to 4096 of them (what the kernel takes). 0, -EINVAL, -EBADF,
+ * -ETIMEDOUT after 10 s, ...
  */
 int sbx_seccomp_read(int fd, struct sock_filter **ret_program, size_t *ret_count,
                      struct sbx_error *err);

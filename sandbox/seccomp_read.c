@@ -4,14 +4,20 @@
  */
 #include "sandbox/seccomp.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
 
 #include <errno.h>
 #include <linux/filter.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #define FILTER_SIZE_MAX (BPF_MAXINSNS * sizeof(struct sock_filter))
+/* For whoever writes it into a pipe. No signal would end the wait. */
+#define READ_BOUND_US (10 * (uint64_t)SBX_US_PER_S)
 
 static int failed(struct sbx_error *err, int code, int fd)
 {
@@ -20,11 +26,28 @@ static int failed(struct sbx_error *err, int code, int fd)
                          sbx_errno_text(code).text);
 }
 
+/* False: the time is over. What else is wrong, reading will tell. */
+static bool await_more(int fd, uint64_t until_us)
+{
+    struct pollfd more = {.fd = fd, .events = POLLIN};
+    int ready = -1;
+    do {
+        uint64_t now_us = sbx_clock_us();
+        int left_ms = now_us < until_us ? (int)((until_us - now_us) / 1000) + 1 : 0;
+        ready = poll(&more, 1, left_ms);
+    } while (ready < 0 && errno == EINTR);
+    return ready != 0;
+}
+
 /* To the end, or until the buffer is full. Bytes read, or a negative errno. */
 static ssize_t read_all(int fd, char *buffer, size_t size)
 {
+    uint64_t until_us = sbx_clock_add(sbx_clock_us(), READ_BOUND_US);
     size_t used = 0;
     while (used < size) {
+        if (!await_more(fd, until_us)) {
+            return -ETIMEDOUT;
+        }
         ssize_t length = read(fd, buffer + used, size - used);
         if (length == 0) {
             break;
