@@ -35,8 +35,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define KEPT_MAX 16
-
 /* --- what front and init have in common ------------------------------------------- */
 
 int sbx_namespace_hear(int socket, struct sbx_namespace_word *ret_word)

@@ -181,6 +181,9 @@ int vsnprintf(char *restrict buffer, size_t size, const char *restrict format,
             put(&output, (char)va_arg(args, int));
             break;
         case 'd':
+            if (is_long) {
+                __builtin_trap();
+            }
             put_signed(&output, va_arg(args, int));
             break;
         case 'u':
