@@ -288,8 +288,9 @@ struct sbx_ending {
  * Runs the plan and waits: for single-threaded programs with no other children, whose
  * standard streams, and nothing else, the command gets. Signals that come meanwhile are
  * passed on to it; when the calling process's parent ends, so does all of the sandbox. 0
- * when the command ran, however it ended. Else nothing has run, nobody is left, and
- * *ret_status is the exit status that goes with it (125; 126 and 127 as of a shell).
+ * when the command ran, however it ended. Else nothing has run, nobody is left (or the
+ * message says that the kernel does not end bubblewrap), and *ret_status is the exit
+ * status that goes with it (125; 126 and 127 as of a shell).
  */
 SBX_PUBLIC int sbx_plan_run(const struct sbx_plan *plan, struct sbx_ending *ret_ending,
                             int *ret_status, struct sbx_error *err);
