@@ -91,6 +91,8 @@ void sbx_plan_free(struct sbx_plan *plan)
     sbx_strings_done(&plan->texts);
     sbx_strings_done(&plan->masked);
     sbx_strings_done(&plan->explicitly_masked);
+    sbx_strings_done(&plan->kernel_mounts);
+    sbx_strings_done(&plan->device_mounts);
     sbx_strings_done(&plan->warnings);
     free(plan);
 }
@@ -248,6 +250,7 @@ static int make(struct sbx_plan *plan, const struct sbx_sandbox *sandbox,
     r = r == 0 ? plan_identity(plan, sandbox, err) : r;
     r = r == 0 ? sbx_plan_streams(plan, sandbox, err) : r;
     r = r == 0 ? sbx_plan_masks(plan, sandbox, err) : r;
+    r = r == 0 ? sbx_plan_kernel_mounts(plan, err) : r;
     r = r == 0 ? sbx_plan_mounts(plan, sandbox, err) : r;
     r = r == 0 ? sbx_plan_apply_masks(plan, sandbox, err) : r;
     r = r == 0 ? sbx_plan_command(plan, sandbox, err) : r;

@@ -69,6 +69,8 @@ struct sbx_plan {
     struct sbx_strings texts;  /* owns what the others point to */
     struct sbx_strings masked; /* resolved paths that nothing implicit may be below */
     struct sbx_strings explicitly_masked;
+    struct sbx_strings kernel_mounts; /* where the host has the kernel's file systems */
+    struct sbx_strings device_mounts;
     struct sbx_strings warnings;
     bool no_memory; /* sticky */
 
@@ -126,6 +128,10 @@ int sbx_plan_apply_masks(struct sbx_plan *plan, const struct sbx_sandbox *sandbo
                          struct sbx_error *err); /* plan_masks.c: over what is shown */
 int sbx_plan_cover_defaults(struct sbx_plan *plan, const struct sbx_mount *shown,
                             struct sbx_error *err); /* the default ones over one bind */
+int sbx_plan_kernel_mounts(struct sbx_plan *plan,
+                           struct sbx_error *err); /* plan_kernel.c: finds them */
+int sbx_plan_cover_kernel(struct sbx_plan *plan, const struct sbx_mount *shown,
+                          struct sbx_error *err); /* those that come with one bind */
 int sbx_plan_empty_masks(struct sbx_plan *plan,
                          struct sbx_error *err); /* empty directories in the root */
 int sbx_plan_command(struct sbx_plan *plan, const struct sbx_sandbox *sandbox,
@@ -140,6 +146,10 @@ int sbx_plan_arguments(struct sbx_plan *plan, struct sbx_error *err);
  */
 bool sbx_plan_hides(const struct sbx_plan *plan, const char *path);
 bool sbx_plan_hides_explicitly(const struct sbx_plan *plan, const char *path);
+
+/* The file system of the kernel that the path, which exists, lies in: its mount point.
+ * NULL: it lies in none. */
+const char *sbx_plan_kernel_mount(const struct sbx_plan *plan, const char *path);
 
 /* NULL on failure. */
 char *sbx_plan_write_json(const struct sbx_plan *plan);

@@ -47,7 +47,8 @@ static int show_root(struct sbx_plan *plan, const char *place, struct sbx_error 
                               .destination = place,
                               .directory = S_ISDIR(status.st_mode)};
     int r = sbx_plan_mount(plan, &mount, err);
-    return r < 0 ? r : sbx_plan_cover_defaults(plan, &mount, err);
+    r = r == 0 ? sbx_plan_cover_defaults(plan, &mount, err) : r;
+    return r == 0 ? sbx_plan_cover_kernel(plan, &mount, err) : r;
 }
 
 /* A link stays a link, if it leads to something that is shown. */
@@ -224,6 +225,12 @@ static int check_places(const struct sbx_plan *plan, const struct wish *wish,
             wish, EINVAL,
             "the host's /proc is not shown (accepted: --proc for a private one)", err);
     }
+    if (sbx_plan_kernel_mount(plan, wish->real) != NULL) {
+        return refuse(wish, EINVAL,
+                      "is of the kernel's own files, and shows the host's (accepted: "
+                      "what lies in no /proc, /sys or the like)",
+                      err);
+    }
     if (strcmp(to, "/dev") == 0 || strcmp(to, "/run") == 0 ||
         sbx_path_is_within(to, "/proc")) {
         return refuse_destination(
@@ -321,14 +328,14 @@ static int cover_what_comes_along(struct sbx_plan *plan, const struct sbx_mount 
     int r = sbx_plan_cover_defaults(plan, mount, err);
     if (r < 0 || strcmp(mount->source, "/") != 0 ||
         strcmp(mount->destination, "/") == 0) {
-        return r;
+        return r < 0 ? r : sbx_plan_cover_kernel(plan, mount, err);
     }
     static const char *const places[] = {"proc", "sys", "dev"};
     for (size_t i = 0; r == 0 && i < SBX_LENGTH(places); i++) {
         r = sbx_path_absolute(mount->destination, places[i], path);
         r = r == 0 ? cover_kernel_files(plan, path, err) : r;
     }
-    return r;
+    return r == 0 ? sbx_plan_cover_kernel(plan, mount, err) : r;
 }
 
 static int show_bind(struct sbx_plan *plan, const struct wish *wish,

@@ -26,6 +26,16 @@
 /* --- masks ----------------------------------------------------------------------------
  */
 
+/* A procfs beside /proc, as a chroot or a container has it. */
+#define OTHER_PROC                                                                       \
+    "mkdir -p srv/p srv/q/p srv/here; mount -t proc proc srv/p && "                      \
+    "mount --bind srv/p srv/q/p; "
+/* What of one can be seen, and written. */
+#define LOOK                                                                             \
+    "look() { for d in \"$@\"; do [ ! -e $d/1 ] || echo sees $d; "                       \
+    "[ ! -w $d/sys/kernel/core_pattern ] || echo writes $d; done; }; "
+#define LOOK_AT "look "
+
 static const struct sbx_scene masks[] = {
     {.name = "the homes of this host are empty",
      .inside = LIST "echo ran",
@@ -116,6 +126,34 @@ static const struct sbx_scene masks[] = {
      .inside = "cat /mnt/host/srv/f; find /mnt/host/home /mnt/host/root /mnt/host/var "
                "/mnt/host/data -mindepth 1; true",
      .out = "srv\n"},
+    {.name = "another procfs below a bind",
+     .stage = OTHER_PROC,
+     .options = "--bind /srv --bind /srv/q:/srv/here",
+     .inside = LOOK "ls -A /srv/p /srv/q/p /srv/here/p; " LOOK_AT "/srv/p /srv/q/p "
+                    "/srv/here/p; touch /srv/p/x /srv/q/p/x 2>/dev/null; true",
+     .out = "/srv/here/p:\n\n/srv/p:\n\n/srv/q/p:\n"},
+    {.name = "another procfs, with the root",
+     .stage = OTHER_PROC,
+     .options = "--bind /",
+     .inside = LOOK LOOK_AT "/srv/p /srv/q/p; ls -A /srv/p /srv/q/p",
+     .out = "/srv/p:\n\n/srv/q/p:\n"},
+    {.name = "another procfs, with the root under another name",
+     .stage = OTHER_PROC,
+     .options = "--bind /:/mnt/host",
+     .inside = LOOK LOOK_AT "/mnt/host/srv/p /mnt/host/srv/q/p /mnt/host/proc"},
+    {.name = "another procfs, below a system root",
+     .stage = "mkdir -p opt/p; mount -t proc proc opt/p",
+     .inside = LOOK LOOK_AT "/opt/p"},
+    {.name = "another procfs itself is refused",
+     .stage = OTHER_PROC,
+     .options = "--bind /srv/p:/mnt",
+     .status = 125,
+     .err = "/srv/p|kernel"},
+    {.name = "a part of another procfs is refused",
+     .stage = OTHER_PROC "mkdir srv/k; mount --bind srv/p/sys/kernel srv/k;",
+     .options = "--bind /srv/k:/mnt",
+     .status = 125,
+     .err = "/srv/k|kernel"},
     {.name = "the root without the masks",
      .stage = HOMES,
      .options = "--ro-bind / --no-default-masks",
