@@ -46,6 +46,11 @@ static void check_success(const struct sbx_inner_orders *orders, const char *dat
         next += strlen(next) + 1;
     }
     SBX_MUST(orders->environment[orders->head.environment_count] == NULL);
+    for (uint32_t i = 0; i < orders->head.place_count; i++) {
+        SBX_MUST(orders->places[i] == next);
+        next += strlen(next) + 1;
+    }
+    SBX_MUST(orders->places[orders->head.place_count] == NULL);
     SBX_MUST(next == data + size);
     for (int i = 0; i < SBX_CEILING_COUNT; i++) {
         asked += orders->ceilings[i].asked ? 1U : 0U;

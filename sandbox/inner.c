@@ -474,6 +474,9 @@ static int run(char *const *argv, struct inner *inner, struct sbx_error *err)
     inner->talk.fd = job.orders.head.status_fd;
     error = arrange(inner, &job, err);
     if (error == 0) {
+        error = sbx_inner_check_places(&job.orders, err);
+    }
+    if (error == 0) {
         sbx_inner_tell(&inner->talk, SBX_INNER_READY, 0, NULL);
         error = start(inner, &job, err);
     }

@@ -24,6 +24,7 @@ struct sbx_inner_orders {
     const char *file;               /* to execute */
     const char **arguments;         /* a free place, then argv, then NULL */
     const char *const *environment; /* NULL-terminated */
+    const char *const *places;      /* as many as the head says */
     struct sbx_ceiling ceilings[SBX_CEILING_COUNT];
 };
 
@@ -37,6 +38,10 @@ size_t sbx_inner_table_room(size_t size);
  */
 int sbx_inner_orders_parse(const char *data, size_t size, const char **table,
                            struct sbx_inner_orders *ret, struct sbx_error *err);
+
+/* Whether each of the places is what it was meant to be. 0, or a negative errno: -ESTALE,
+ * -ELOOP ... (stage launch). */
+int sbx_inner_check_places(const struct sbx_inner_orders *orders, struct sbx_error *err);
 
 /* All that the command's child needs, made before the fork. */
 struct sbx_inner_job {

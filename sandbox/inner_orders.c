@@ -22,7 +22,7 @@
 
 size_t sbx_inner_table_room(size_t size)
 {
-    return size + 3; /* each string takes a byte; a free place, and the two ends */
+    return size + 4; /* each string takes a byte; a free place, and the three ends */
 }
 
 static int wrong(struct sbx_error *err, const char *what, uint64_t value)
@@ -93,9 +93,6 @@ static int check_numbers(const struct sbx_orders *head, size_t size,
         return wrong(err, "a descriptor for two purposes, beside socket",
                      (uint64_t)head->status_fd);
     }
-    if (head->unused != 0) {
-        return wrong(err, "unused", head->unused);
-    }
     if (head->removes > 1) {
         return wrong(err, "removes", head->removes);
     }
@@ -105,27 +102,45 @@ static int check_numbers(const struct sbx_orders *head, size_t size,
     return 0;
 }
 
-static int take_environment(struct sbx_inner_orders *orders, const char *next,
+static int take_environment(struct sbx_inner_orders *orders, const char **next,
                             const char *end, const char **environment,
                             struct sbx_error *err)
 {
     uint32_t count = orders->head.environment_count;
-    if (count > (size_t)(end - next) / VARIABLE_SIZE_MIN) {
+    if (count > (size_t)(end - *next) / VARIABLE_SIZE_MIN) {
         return wrong(err, "more variables than fit", count);
     }
     for (uint32_t i = 0; i < count; i++) {
-        const char *variable = take_string(&next, end);
+        const char *variable = take_string(next, end);
         const char *equals = variable != NULL ? strchr(variable, '=') : NULL;
         if (equals == NULL || equals == variable) {
             return wrong(err, "not NAME=VALUE, variable", i);
         }
         environment[i] = variable;
     }
-    if (next != end) {
-        return wrong(err, "bytes behind the environment", (uint64_t)(end - next));
-    }
     environment[count] = NULL;
     orders->environment = environment;
+    return 0;
+}
+
+static int take_places(struct sbx_inner_orders *orders, const char *next, const char *end,
+                       const char **places, struct sbx_error *err)
+{
+    uint32_t count = orders->head.place_count;
+    if (count > (size_t)(end - next)) {
+        return wrong(err, "more places than fit", count);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        places[i] = take_string(&next, end);
+        if (places[i] == NULL) {
+            return wrong(err, "no end of place", i);
+        }
+    }
+    if (next != end) {
+        return wrong(err, "bytes behind the places", (uint64_t)(end - next));
+    }
+    places[count] = NULL;
+    orders->places = places;
     return 0;
 }
 
@@ -179,8 +194,12 @@ int sbx_inner_orders_parse(const char *data, size_t size, const char **table,
     if (error < 0) {
         return error;
     }
-    error =
-        take_environment(&orders, next, end, table + orders.head.argument_count + 2, err);
+    const char **environment = table + orders.head.argument_count + 2;
+    error = take_environment(&orders, &next, end, environment, err);
+    if (error == 0) {
+        error = take_places(&orders, next, end,
+                            environment + orders.head.environment_count + 1, err);
+    }
     if (error == 0) {
         *ret = orders;
     }

@@ -21,6 +21,9 @@ struct sbx_flight {
     char **argv; /* of bubblewrap; numbers in place of what only the launch has */
     struct sbx_strings texts;
 
+    int sources[SBX_PLAN_MOUNTS_MAX]; /* of each mount; -1: none was opened for it */
+    struct sbx_strings places;        /* for sbx-inner to look at, see orders.h */
+
     int fds[SBX_LAUNCH_FDS_MAX]; /* handed over, and ours to close; all above 2 */
     size_t fd_count;
     int said_write; /* becomes its descriptor 2; ours to close */

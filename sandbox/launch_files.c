@@ -3,8 +3,9 @@
  * inside, its orders, the filter, and the pipes on which it is heard of.
  *
  * A source is opened by the path that was planned, which has no links: had somebody put
- * one in its way since, it would not be opened. bubblewrap then gets the open file, and
- * no path that it would have to look up once more.
+ * one in its way since, it would not be opened. bubblewrap gets the open file; but it
+ * asks the kernel for its name, and looks that up once more, so sbx-inner compares what
+ * has come of it.
  */
 #include "sandbox/launch.h"
 
@@ -79,6 +80,56 @@ static int open_source(struct sbx_flight *flight, const struct sbx_mount *mount,
                              sbx_option_quote(quoted, mount->source));
     }
     return fd;
+}
+
+static int open_sources(struct sbx_flight *flight, struct sbx_error *err)
+{
+    const struct sbx_plan *plan = flight->plan;
+    for (size_t i = 0; i < plan->argument_count; i++) {
+        const struct sbx_argument *argument = &plan->arguments[i];
+        if (argument->kind == SBX_ARGUMENT_SOURCE) {
+            int fd = open_source(flight, argument->mount, err);
+            if (fd < 0) {
+                return fd;
+            }
+            flight->sources[argument->mount - plan->mounts] = fd;
+        }
+    }
+    return 0;
+}
+
+/* --- what sbx-inner has to look at --- */
+
+static int add_place(struct sbx_flight *flight, const struct sbx_mount *mount, int fd)
+{
+    /* In a directory of somebody else's, whom such an identity has to ask. */
+    bool may_be_closed = flight->plan->as_user || flight->plan->uid == 0;
+    SBX_AUTO_FREE char *text = NULL;
+    char number[16] = "-";
+    if (fd >= 0) {
+        (void)snprintf(number, sizeof number, "%d", fd);
+    }
+    int length =
+        asprintf(&text, "%s%c%s", number, may_be_closed ? '?' : ':', mount->destination);
+    if (length < 0) {
+        text = NULL;
+        return -ENOMEM;
+    }
+    return sbx_strings_add(&flight->places, text, (size_t)length);
+}
+
+static int list_places(struct sbx_flight *flight, struct sbx_error *err)
+{
+    const struct sbx_plan *plan = flight->plan;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < plan->mount_count; i++) {
+        const struct sbx_mount *mount = &plan->mounts[i];
+        if (flight->sources[i] >= 0 || mount->kind == SBX_MOUNT_MASK ||
+            mount->kind == SBX_MOUNT_MASK_FILE) {
+            r = add_place(flight, mount, flight->sources[i]);
+        }
+    }
+    return r == 0 ? 0 : failed(err, ENOMEM, "orders");
 }
 
 /* --- what is written down --- */
@@ -166,6 +217,9 @@ static int write_orders(struct sbx_flight *flight, struct sbx_orders *orders,
     size_t executable = strlen(plan->executable) + 1;
     size_t size = sizeof *orders + directory + executable + measure_arguments(plan) +
                   plan->secrets_size;
+    for (size_t i = 0; i < flight->places.count; i++) {
+        size += strlen(flight->places.items[i]) + 1;
+    }
     if (size > SBX_ORDERS_SIZE_MAX || plan->argv_count > SBX_ORDERS_SIZE_MAX) {
         return failed(err, E2BIG, "arguments and environment");
     }
@@ -180,7 +234,10 @@ static int write_orders(struct sbx_flight *flight, struct sbx_orders *orders,
     for (size_t i = 0; i < plan->argv_count; i++) {
         at = stpcpy(at, plan->argv[i]) + 1;
     }
-    (void)mempcpy(at, plan->secrets, plan->secrets_size);
+    at = mempcpy(at, plan->secrets, plan->secrets_size);
+    for (size_t i = 0; i < flight->places.count; i++) {
+        at = stpcpy(at, flight->places.items[i]) + 1;
+    }
     int fd = make_file("sbx-orders", text, size);
     explicit_bzero(text, size);
     errno = -fd;
@@ -198,6 +255,7 @@ static int make_orders(struct sbx_flight *flight, int status_fd, struct sbx_erro
     orders.removes = 1;
     orders.ignored = ignored_signals();
     orders.argument_count = (uint32_t)plan->argv_count;
+    orders.place_count = (uint32_t)flight->places.count;
     while (plan->environment[orders.environment_count] != NULL) {
         orders.environment_count++;
     }
@@ -236,17 +294,14 @@ static int write_argument(struct sbx_flight *flight, size_t index,
                           const struct numbers *numbers, struct sbx_error *err)
 {
     const struct sbx_argument *argument = &flight->plan->arguments[index];
-    int fd = -1;
     switch (argument->kind) {
     case SBX_ARGUMENT_TEXT:
         flight->argv[index] = (char *)(uintptr_t)argument->text;
         return 0;
     case SBX_ARGUMENT_SOURCE:
-        fd = open_source(flight, argument->mount, err);
-        if (fd < 0) {
-            return fd;
-        }
-        flight->argv[index] = keep_number(flight, "/proc/self/fd/", fd);
+        flight->argv[index] =
+            keep_number(flight, "/proc/self/fd/",
+                        flight->sources[argument->mount - flight->plan->mounts]);
         break;
     case SBX_ARGUMENT_INNER:
         flight->argv[index] = keep_number(flight, "", numbers->inner);
@@ -316,6 +371,7 @@ int sbx_flight_init(struct sbx_flight *flight, const struct sbx_plan *plan,
     *flight = (struct sbx_flight){
         .plan = plan, .said_write = -1, .socket = -1, .said = -1, .status = -1};
     flight->exec_failed = -1;
+    memset(flight->sources, 0xff, sizeof flight->sources); /* -1 each */
     int r = sbx_fd_open_standard();
     if (r < 0) {
         return failed(err, -r, "/dev/null");
@@ -328,6 +384,11 @@ int sbx_flight_init(struct sbx_flight *flight, const struct sbx_plan *plan,
         hand_over(flight, open(plan->inner, O_RDONLY | O_CLOEXEC), plan->inner, err);
     if (numbers.inner < 0) {
         return numbers.inner;
+    }
+    r = open_sources(flight, err);
+    r = r == 0 ? list_places(flight, err) : r;
+    if (r < 0) {
+        return r;
     }
     numbers.orders = make_orders(flight, socket_fd, err);
     return numbers.orders < 0 ? numbers.orders : write_arguments(flight, &numbers, err);
@@ -347,4 +408,5 @@ void sbx_flight_done(struct sbx_flight *flight)
     free(flight->argv);
     flight->argv = NULL;
     sbx_strings_done(&flight->texts);
+    sbx_strings_done(&flight->places);
 }

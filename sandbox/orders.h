@@ -59,11 +59,16 @@ struct sbx_orders {
     uint32_t ceiling_count;
     uint32_t argument_count; /* of the command, argv[0] included */
     uint32_t environment_count;
-    uint32_t unused;
+    uint32_t place_count;
     struct sbx_orders_ceiling ceilings[SBX_ORDERS_CEILINGS];
     /* Behind it, each ended by NUL: the working directory, the path to execute (without a
      * slash it is looked up in the PATH of the new environment), argument_count
-     * arguments, environment_count times NAME=VALUE. Nothing else. */
+     * arguments, environment_count times NAME=VALUE, place_count places. Nothing else.
+     *
+     * A place is "FD:/PATH": what lies there inside, without following any link, has to
+     * be the file that the descriptor is open on; or "-:/PATH": something has to be
+     * mounted there. With ? for the colon it may also be out of reach for the command's
+     * identity. */
 };
 
 enum sbx_inner_kind {

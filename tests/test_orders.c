@@ -19,9 +19,11 @@ struct file {
     char data[FILE_MAX];
 };
 
-static const char strings[] = "/work\0prog\0name\0\0an argument\0A=1\0B=\0C=x=y";
+static const char strings[] = "/work\0prog\0name\0\0an argument\0A=1\0B=\0C=x=y\0-:/m\0"
+                              "7?/a b";
 #define ARGUMENTS 3
 #define VARIABLES 3
+#define PLACES 2
 
 /* Good orders, with `tail` behind the head. */
 static struct file make(const void *tail, size_t tail_size)
@@ -36,6 +38,7 @@ static struct file make(const void *tail, size_t tail_size)
         .ceiling_count = 2,
         .argument_count = ARGUMENTS,
         .environment_count = VARIABLES,
+        .place_count = PLACES,
         .ceilings = {{.resource = RLIMIT_NOFILE, .soft = 5, .hard = 6},
                      {.resource = RLIMIT_AS, .soft = 0, .hard = UINT64_MAX}},
     };
@@ -83,6 +86,9 @@ START_TEST(good_orders_are_taken_apart)
     ck_assert_str_eq(orders.environment[1], "B=");
     ck_assert_str_eq(orders.environment[2], "C=x=y");
     ck_assert_ptr_null(orders.environment[3]);
+    ck_assert_str_eq(orders.places[0], "-:/m");
+    ck_assert_str_eq(orders.places[1], "7?/a b");
+    ck_assert_ptr_null(orders.places[2]);
     for (int i = 0; i < SBX_CEILING_COUNT; i++) {
         asked += orders.ceilings[i].asked ? 1 : 0;
     }
@@ -132,7 +138,10 @@ static const struct wrong_field {
     FIELD(argument_count, ARGUMENTS - 1),
     FIELD(argument_count, ARGUMENTS + 1),
     FIELD(argument_count, UINT32_MAX),
-    FIELD(unused, 1),
+    FIELD(place_count, 0),
+    FIELD(place_count, PLACES - 1),
+    FIELD(place_count, PLACES + 1),
+    FIELD(place_count, UINT32_MAX),
     FIELD(environment_count, 0),
     FIELD(environment_count, VARIABLES - 1),
     FIELD(environment_count, VARIABLES + 1),
@@ -174,6 +183,8 @@ END_TEST
         text, sizeof(text) - 1                                                           \
     }
 
+#define GOOD_PLACES "-:/m\0-:/n\0"
+
 static const struct tail {
     const char *data;
     size_t size;
@@ -184,15 +195,18 @@ static const struct tail {
     TAIL("/\0prog"),
     TAIL("/\0prog\0"),
     TAIL("/\0prog\0name\0\0an"),
-    TAIL("work\0prog\0name\0\0an\0A=1\0B=2\0C=3\0"),
-    TAIL("\0prog\0name\0\0an\0A=1\0B=2\0C=3\0"),
+    TAIL("work\0prog\0name\0\0an\0A=1\0B=2\0C=3\0" GOOD_PLACES),
+    TAIL("\0prog\0name\0\0an\0A=1\0B=2\0C=3\0" GOOD_PLACES),
     TAIL("/\0prog\0name\0\0an\0A=1\0B=2\0C=3"),
-    TAIL("/\0prog\0name\0\0an\0A=1\0B=2\0C=3\0\0"),
-    TAIL("/\0prog\0name\0\0an\0A=1\0B=2\0C=3\0D=4\0"),
-    TAIL("/\0prog\0name\0\0an\0A=1\0B2\0C=3\0"),
-    TAIL("/\0prog\0name\0\0an\0A=1\0=2\0C=3\0"),
-    TAIL("/\0prog\0name\0\0an\0A=1\0\0C=3\0"),
+    TAIL("/\0prog\0name\0\0an\0A=1\0B=2\0C=3\0\0" GOOD_PLACES),
+    TAIL("/\0prog\0name\0\0an\0A=1\0B=2\0C=3\0" GOOD_PLACES "\0"),
+    TAIL("/\0prog\0name\0\0an\0A=1\0B=2\0C=3\0D=4\0" GOOD_PLACES),
+    TAIL("/\0prog\0name\0\0an\0A=1\0B=2\0C=3\0-:/m\0"),
+    TAIL("/\0prog\0name\0\0an\0A=1\0B2\0C=3\0" GOOD_PLACES),
+    TAIL("/\0prog\0name\0\0an\0A=1\0=2\0C=3\0" GOOD_PLACES),
+    TAIL("/\0prog\0name\0\0an\0A=1\0\0C=3\0" GOOD_PLACES),
     TAIL("/\0prog\0name\0\0an\0A=1\0B=2\0C=3 or no end of it"),
+    TAIL("/\0prog\0name\0\0an\0A=1\0B=2\0C=3\0-:/m\0-:/n or no end of it"),
 };
 
 START_TEST(wrong_strings_are_refused)
@@ -223,6 +237,7 @@ START_TEST(an_environment_may_be_empty)
     uint32_t none = 0;
     memcpy(file.data + offsetof(struct sbx_orders, environment_count), &none,
            sizeof none);
+    memcpy(file.data + offsetof(struct sbx_orders, place_count), &none, sizeof none);
     ck_assert_int_eq(parse(&file, &orders, table, NULL), 0);
     ck_assert_ptr_null(orders.environment[0]);
 }

@@ -38,7 +38,49 @@
 /* --- files, processes inside, privileges
  * --------------------------------------------------- */
 
+/* A bubblewrap that mounts something else than it was told, as the true one does when
+ * names are swapped while it works: where NAME is, OTHER. */
+#define SWAPPING(name, other)                                                            \
+    "mkdir a b m n; echo s3cret >b/f; echo a >a/f; echo s3cret >m/f; echo s3cret >g; "   \
+    ">h; printf '#!/bin/sh\\nn=$#; while [ $n -gt 0 ]; do a=$1; shift; case $a in "      \
+    "'" name "') a='\"" other "\"';; esac; set -- \"$@\" \"$a\"; n=$((n-1)); done; "     \
+    "exec '\"$BW\"' \"$@\"\\n' >../bw; chmod 755 ../bw; "
+#define SWAPPED "--bwrap $D/bw --bind $W/a:/x --bind $W --mask $W/m --mask $W/g "
+
 static const struct sbx_scene walls[] = {
+    {.name = "nothing is swapped while it is made",
+     .who = SBX_PLAIN,
+     .before = SWAPPING("nothing", "$W/b"),
+     .options = SWAPPED,
+     .inside = "cat /x/f; cat %W/m/f %W/g 2>/dev/null; true",
+     .out = "a\n"},
+    {.name = "a source is swapped while it is made",
+     .who = SBX_PLAIN,
+     .before = SWAPPING("/proc/self/fd/*", "$W/b"),
+     .options = SWAPPED,
+     .status = 125,
+     .err = "/x|took its place",
+     .leaves = "*"}, /* what was to be mounted on in the wrong one */
+    {.name = "a masked directory is swapped while it is made",
+     .who = SBX_PLAIN,
+     .before = SWAPPING("*/m", "$W/n"),
+     .options = SWAPPED,
+     .status = 125,
+     .err = "/m|took its place"},
+    {.name = "a masked file is swapped while it is made",
+     .who = SBX_PLAIN,
+     .before = SWAPPING("*/g", "$W/h"),
+     .options = SWAPPED,
+     .status = 125,
+     .err = "/g|took its place"},
+    {.name = "a place becomes a link while it is made",
+     .who = SBX_PLAIN,
+     .before = SWAPPING("--ro-bind", "--ro-bind") "sed -i '2i rmdir '\"$W\"'/n; ln -s m '"
+                                                  "\"$W\"'/n' ../bw",
+     .options = SWAPPED "--mask $W/n",
+     .status = 125,
+     .err = "/n|",
+     .leaves = "n"},
     {.name = "what lies beside the workspace",
      .before = "mkdir ../private; echo s3cret >../private/f; echo s3cret >../g",
      .options = "--bind $W --chdir $W",
