@@ -291,6 +291,26 @@ static void await_events(struct init *init)
     }
 }
 
+/* As process 1 it could be read by the command for what that was not given. The command
+ * has a copy, and waits with its execution until `forgotten` is closed. */
+static void forget_environment(int forgotten)
+{
+    for (char **variable = environ; variable != NULL && *variable != NULL; variable++) {
+        explicit_bzero(*variable, strlen(*variable));
+    }
+    (void)close(forgotten);
+}
+
+static void await_forgetting(int ends[static 2])
+{
+    char none;
+    (void)close(ends[1]);
+    while (read(ends[0], &none, sizeof none) < 0 && errno == EINTR) {
+        continue;
+    }
+    (void)close(ends[0]);
+}
+
 static _Noreturn void be_init(struct init *init)
 {
     const int kept[] = {init->exec_fd,     init->error_fd,   init->socket,
@@ -323,6 +343,7 @@ static int open_signals(void)
 int sbx_namespace_init(const struct sbx_namespace_birth *birth, struct sbx_error *err)
 {
     int ends[2] = {-1, -1};
+    int forgotten[2] = {-1, -1};
     (void)prctl(PR_SET_NAME, SBX_NAMESPACE_INIT_NAME, 0, 0, 0);
     die_with_parent(true);
     if (is_over(birth->front_pidfd)) {
@@ -348,6 +369,7 @@ int sbx_namespace_init(const struct sbx_namespace_birth *birth, struct sbx_error
         .signals = open_signals(),
     };
     error = init.signals < 0 ? -errno : sbx_launch_open_pipe(ends);
+    error = error < 0 ? error : sbx_launch_open_pipe(forgotten);
     if (error < 0) {
         return sbx_launch_failed(err, -error, "descriptors of the init");
     }
@@ -358,8 +380,10 @@ int sbx_namespace_init(const struct sbx_namespace_birth *birth, struct sbx_error
     }
     if (init.command == 0) {
         note_own_pid(outer_proc, init.note);
+        await_forgetting(forgotten);
         return 0;
     }
     (void)close(ends[1]);
+    forget_environment(forgotten[1]);
     be_init(&init);
 }

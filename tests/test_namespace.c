@@ -356,6 +356,14 @@ START_TEST(it_sees_the_namespace_alone)
     sbx_trial_expect(&trial, 7, "exited", NULL);
     expect_namespace(&trial);
     sbx_trial_done(&trial);
+    /* Nobody tells it what it was not given. */
+    ck_assert_int_eq(setenv("SBX_TEST_SECRET", "s3cret", 1), 0);
+    trial = run(OPTIONS "--clear-env --env PATH",
+                "cat /proc/[0-9]*/environ | grep -ac s3cret", _i == 1);
+    ck_assert_int_eq(unsetenv("SBX_TEST_SECRET"), 0);
+    sbx_trial_expect(&trial, 1, "exited", NULL);
+    ck_assert_str_eq(trial.out, "0\n");
+    sbx_trial_done(&trial);
     /* ours is what it was */
     ck_assert_int_eq(access("/proc/1/stat", F_OK), 0);
     ck_assert_int_eq(access("/proc/self/exe", F_OK), 0);
