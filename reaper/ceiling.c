@@ -201,11 +201,10 @@ int sbx_ceiling_parse(const char *text,
     struct sbx_ceiling ceiling;
     int error = parse_values(kind->unit, equals + 1, &ceiling);
     if (error < 0) {
-        return sbx_error_set(err, -error, SBX_STAGE_OPTIONS,
-                             "\"%s\" %s: %s=VALUE or %s=SOFT:HARD takes %s",
+        return sbx_error_set(err, -error, SBX_STAGE_OPTIONS, "\"%s\" %s: %s takes %s",
                              shown(text, buffer),
                              error == -ERANGE ? "is out of range" : "does not parse",
-                             kind->name, kind->name, accepted_form(kind->unit));
+                             kind->name, accepted_form(kind->unit));
     }
     if (ceiling.soft > ceiling.hard) {
         return sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS,

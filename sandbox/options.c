@@ -96,6 +96,15 @@ static int set_mask(struct sbx_sandbox *sandbox, const struct rule *rule,
                : 0;
 }
 
+/* What other launchers write behind a destination would be part of its name here, and
+ * what was to be read-only could be written. */
+static bool has_mode(const char *destination)
+{
+    size_t length = strlen(destination);
+    const char *end = destination + (length < 3 ? 0 : length - 3);
+    return strcmp(end, ":ro") == 0 || strcmp(end, ":rw") == 0;
+}
+
 /* PATH, or SRC:DEST: a colon divides where an absolute path follows it. */
 static int split_bind(const struct rule *rule, const char *value,
                       struct sbx_asked_bind *bind, struct sbx_error *err)
@@ -105,6 +114,12 @@ static int split_bind(const struct rule *rule, const char *value,
         return refuse(rule, value,
                       "has more than one ':/' (accepted: PATH or SRC:DEST with an "
                       "absolute DEST)",
+                      err);
+    }
+    if (colon != NULL && has_mode(colon + 1)) {
+        return refuse(rule, value,
+                      "has a mode behind DEST (accepted: SRC:DEST; --bind is writable, "
+                      "--ro-bind read-only)",
                       err);
     }
     size_t length = colon != NULL ? (size_t)(colon - value) : strlen(value);
@@ -197,6 +212,9 @@ static int set_rlimit(struct sbx_sandbox *sandbox, const struct rule *rule,
                       "has a soft and a hard value (accepted: NAME=VALUE; inside of a "
                       "sandbox both are the same)",
                       err);
+    }
+    if (strchr(value, '=') == NULL) {
+        return refuse(rule, value, "is not NAME=VALUE", err);
     }
     return sbx_set_rlimit(sandbox->spec, &rule->plain, value, err);
 }

@@ -15,6 +15,7 @@
 #include "sandbox/paths.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -208,6 +209,16 @@ static int refuse(const struct wish *wish, int code, const char *why,
                          why);
 }
 
+static int refuse_source(const struct wish *wish, int code, struct sbx_error *err)
+{
+    char why[SBX_ERROR_MESSAGE_SIZE / 2];
+    bool was_to_divide =
+        wish->asked->destination == NULL && strchr(wish->asked->source, ':') != NULL;
+    (void)snprintf(why, sizeof why, "%s%s", sbx_errno_text(code).text,
+                   was_to_divide ? " (in SRC:DEST, DEST is an absolute path)" : "");
+    return refuse(wish, code, why, err);
+}
+
 static int refuse_destination(const struct wish *wish, int code, const char *why,
                               struct sbx_error *err)
 {
@@ -263,7 +274,7 @@ static int look_at(const struct sbx_plan *plan, const char *cwd, struct wish *wi
         r = -errno;
     }
     if (r < 0) {
-        return refuse(wish, -r, sbx_errno_text(-r).text, err);
+        return refuse_source(wish, -r, err);
     }
     wish->directory = S_ISDIR(status.st_mode);
     if (to == NULL) {
