@@ -99,12 +99,18 @@ static bool own_directory(char path[static PATH_MAX])
     return true;
 }
 
+/* By its real path: a way through a directory above leads nowhere inside of a sandbox. */
 static bool is_there(char ret_path[static PATH_MAX], struct stat *ret_status,
                      const char *first, const char *rest)
 {
+    char real[PATH_MAX];
     int length = snprintf(ret_path, PATH_MAX, "%s%s", first, rest);
-    return length < PATH_MAX && ret_path[0] == '/' && stat(ret_path, ret_status) == 0 &&
-           S_ISREG(ret_status->st_mode);
+    if (length >= PATH_MAX || ret_path[0] != '/' || realpath(ret_path, real) == NULL ||
+        stat(real, ret_status) < 0 || !S_ISREG(ret_status->st_mode)) {
+        return false;
+    }
+    memcpy(ret_path, real, strlen(real) + 1);
+    return true;
 }
 
 bool sbx_find_ours(const char *name, const char *variable, const char *installed,

@@ -124,7 +124,27 @@ static int show_file(struct sbx_plan *plan, const struct sbx_inside *at, const c
                               .why = SBX_WHY_COMMAND,
                               .source = sbx_plan_text(plan, "%s", real),
                               .destination = sbx_plan_text(plan, "%s", at->path)};
+    plan->executable = mount.destination; /* the way to it may not be there: a/../b */
     return sbx_plan_mount(plan, &mount, err);
+}
+
+/* A relative path means what it means where the command starts. Who has written it was
+ * often thinking of where he is. */
+static int refuse_if_elsewhere(const struct sbx_plan *plan, struct sbx_error *err)
+{
+    char quoted[SBX_QUOTE_SIZE];
+    char directory[SBX_QUOTE_SIZE];
+    struct stat status;
+    if (plan->executable[0] == '/' || stat(plan->executable, &status) < 0 ||
+        !S_ISREG(status.st_mode)) {
+        return 0;
+    }
+    return sbx_error_set(err, ENOENT, SBX_STAGE_CHECK,
+                         "command '%s' is in the caller's directory, but would start in "
+                         "'%s', where it is not: add --bind . or --ro-bind ., or see "
+                         "--chdir",
+                         sbx_option_quote(quoted, plan->executable),
+                         sbx_option_quote(directory, plan->directory));
 }
 
 static int plan_executable(struct sbx_plan *plan, struct sbx_error *err)
@@ -140,7 +160,12 @@ static int plan_executable(struct sbx_plan *plan, struct sbx_error *err)
     if (r < 0) {
         return refuse_command(plan->executable, -r, sbx_errno_text(-r).text, err);
     }
-    return at.exists ? 0 : show_file(plan, &at, path, err);
+    if (at.exists) {
+        return 0;
+    }
+    size_t before = plan->mount_count;
+    r = show_file(plan, &at, path, err);
+    return r < 0 || plan->mount_count > before ? r : refuse_if_elsewhere(plan, err);
 }
 
 static int check_self_exe(struct sbx_plan *plan, struct sbx_error *err)

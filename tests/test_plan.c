@@ -229,6 +229,9 @@ START_TEST(test_refused)
         {"--bind @/none", ENOENT, "--bind"},
         {"--ro-bind @/none", ENOENT, "--ro-bind"},
         {"--bind @/ws:/x:/y", EINVAL, "more than one"},
+        {"--bind @/ws:/x:ro", EINVAL, "--ro-bind read-only"},
+        {"--ro-bind @/ws:/x:rw", EINVAL, "a mode behind DEST"},
+        {"--bind @/ws:x", ENOENT, "DEST is an absolute path"},
         {"--bind @/ws:/x/../y", EINVAL, "'..'"},
         {"--bind @/ws:/dev", EINVAL, "fresh"},
         {"--bind @/ws:/run", EINVAL, "fresh"},
@@ -269,7 +272,8 @@ START_TEST(test_refused)
         {"--env 1A", EINVAL, "not a name"},
         {"--env =1", EINVAL, "not a name"},
         {"--rlimit nofile=3:4", EINVAL, "soft and a hard"},
-        {"--rlimit nofile=x", EINVAL, "nofile"},
+        {"--rlimit nofile=x", EINVAL, "nofile takes a count"},
+        {"--rlimit nofile", EINVAL, "'nofile' is not NAME=VALUE"},
         {"--tmp-size 4K", ERANGE, "--tmp-size"},
         {"--network some", EINVAL, "host, none"},
         {"--seccomp 2", ERANGE, "--seccomp"},
@@ -416,6 +420,10 @@ START_TEST(test_commands)
     plan = plan_of("-- @/tool");
     expect_mount(plan, "@/tool", SBX_MOUNT_RO_BIND, "@/other/tool");
     sbx_plan_free(plan);
+    plan = plan_of("-- @/ws/../other/tool"); /* ws is not there */
+    ck_assert_str_eq(plan->executable, sbx_fixture_path(path, "other/tool"));
+    expect_mount(plan, "@/other/tool", SBX_MOUNT_RO_BIND, "@/other/tool");
+    sbx_plan_free(plan);
     plan = plan_of("--bind @/other -- @/other/tool"); /* shown by the bind */
     ck_assert_ptr_null(mount_at(plan, "@/other/tool"));
     sbx_plan_free(plan);
@@ -424,6 +432,16 @@ START_TEST(test_commands)
     sbx_plan_free(plan);
     expect_refused("--mask @/other -- @/other/tool", EACCES, "hidden by a mask");
     expect_refused("--mask @/other -- @/tool", EACCES, "hidden by a mask");
+    /* Where the caller is, the command is not. */
+    ck_assert_int_eq(chdir(sbx_fixture_path(path, "other")), 0);
+    expect_refused("-- ./tool", ENOENT, "would start in '/', where it is not");
+    expect_refused("--bind @/ws --chdir @/ws -- ./tool", ENOENT, "--ro-bind .");
+    plan = plan_of("--ro-bind . -- ./tool");
+    ck_assert_str_eq(plan->directory, sbx_fixture_path(path, "other"));
+    sbx_plan_free(plan);
+    plan = plan_of("-- ./file-that-is-nowhere"); /* left for exec to say */
+    ck_assert_str_eq(plan->executable, "./file-that-is-nowhere");
+    sbx_plan_free(plan);
 }
 END_TEST
 

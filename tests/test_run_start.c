@@ -367,6 +367,22 @@ static const struct sbx_scene ends[] = {
      .options = "--bind $W",
      .command = "\"$W/f\"",
      .out = "ran\n"},
+    {.name = "a command on a way that is not inside",
+     .before = "mkdir a b; printf '#!/bin/sh\\necho ran\\n' >b/tool; chmod 755 b/tool",
+     .command = "\"$W/a/../b/tool\"",
+     .out = "ran\n"},
+    {.name = "a command where the caller is, who is not inside",
+     .before = "printf '#!/bin/sh\\necho ran\\n' >tool; chmod 755 tool",
+     .command = "./tool",
+     .status = 125,
+     .err = "sbx-run: |./tool|--ro-bind ."},
+    {.name = "installed in some other place",
+     .before = "mkdir -p p/bin p/libexec/sbx; cp \"$RUN\" p/bin; "
+               "cp \"$SBX_INNER\" p/libexec/sbx",
+     .setting = "env -u SBX_INNER \"$W/p/bin/sbx-run\" --plan -- true | "
+                "sed 's/.*\"inner\":\"//; s/\".*//'; RUN=$W/p/bin/sbx-run; "
+                "unset SBX_INNER;",
+     .out = "%W/p/libexec/sbx/sbx-inner\nran\n"},
     {.name = "a broken program",
      .before = "printf '\\177ELF\\0\\0\\0' >f; chmod 755 f",
      .options = "--bind $W",
