@@ -18,6 +18,7 @@
 
 #define TEXT_SIZE (256 * 1024)
 #define HEAD_SIZE 128
+#define OPTIONS_MAX 128
 #define SOURCE SBX_TEST_DATA "/../../"
 
 /* Not in the tables: the fronts themselves answer these. */
@@ -155,13 +156,11 @@ static const char *next_line(const char *line)
     return end != NULL && end[1] != '\0' ? end + 1 : NULL;
 }
 
-/* Lines about this option. */
+/* Lines about the option of that head. */
 static unsigned count_lines(const struct document *document, const char *text,
-                            const struct sbx_option *option)
+                            const char *head)
 {
-    char head[HEAD_SIZE];
     unsigned found = 0;
-    document->head(option, head);
     for (const char *line = text; line != NULL; line = next_line(line)) {
         found += begins_with_head(line, head, document->after) &&
                  document->concerns(text, line); /* last: it looks at all of the text */
@@ -169,12 +168,22 @@ static unsigned count_lines(const struct document *document, const char *text,
     return found;
 }
 
-static bool is_known(const struct document *document, const char *line)
+static char heads[OPTIONS_MAX][HEAD_SIZE];
+
+static size_t make_heads(const struct document *document)
 {
-    char head[HEAD_SIZE];
-    for (size_t i = 0; option_at(i) != NULL; i++) {
-        document->head(option_at(i), head);
-        if (begins_with_head(line, head, document->after)) {
+    size_t count = 0;
+    for (; option_at(count) != NULL; count++) {
+        ck_assert_uint_lt(count, OPTIONS_MAX);
+        document->head(option_at(count), heads[count]);
+    }
+    return count;
+}
+
+static bool is_known(const struct document *document, const char *line, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (begins_with_head(line, heads[i], document->after)) {
             return true;
         }
     }
@@ -185,19 +194,18 @@ static bool is_known(const struct document *document, const char *line)
 static const char *compare(const struct document *document, const char *text)
 {
     static char complaint[512];
-    char head[HEAD_SIZE];
+    size_t count = make_heads(document);
     complaint[0] = '\0';
-    for (size_t i = 0; option_at(i) != NULL; i++) {
-        unsigned found = count_lines(document, text, option_at(i));
-        document->head(option_at(i), head);
+    for (size_t i = 0; i < count; i++) {
+        unsigned found = count_lines(document, text, heads[i]);
         if (found != 1) {
             (void)snprintf(complaint, sizeof complaint, "%s has %u lines '%s'",
-                           document->name, found, head);
+                           document->name, found, heads[i]);
             return complaint;
         }
     }
     for (const char *line = text; line != NULL; line = next_line(line)) {
-        if (document->concerns(text, line) && !is_known(document, line)) {
+        if (document->concerns(text, line) && !is_known(document, line, count)) {
             (void)snprintf(complaint, sizeof complaint,
                            "%s has a line that the table lacks: %.*s", document->name,
                            (int)strcspn(line, "\n"), line);
@@ -242,6 +250,27 @@ static void read_help(char text[static TEXT_SIZE])
     ck_assert_int_eq(pclose(stream), 0);
 }
 
+/* Only the lines about options, between `start` and `end`: a document is compared with
+ * the table some hundred times. */
+static void keep_lines(const struct document *document, char *whole, const char *start,
+                       const char *end)
+{
+    char *kept = calloc(1, TEXT_SIZE);
+    ck_assert_ptr_nonnull(kept);
+    char *at = stpcpy(stpcpy(kept, start), "\n");
+    for (const char *line = whole; line != NULL; line = next_line(line)) {
+        if (document->concerns(whole, line)) {
+            size_t length = strcspn(line, "\n");
+            memcpy(at, line, length);
+            at[length] = '\n';
+            at += length + 1;
+        }
+    }
+    (void)strcpy(at, end);
+    (void)strcpy(whole, kept);
+    free(kept);
+}
+
 /* The text agrees; without any one of its lines about an option, or with one that is
  * renamed, it does not. */
 static void check_document(const struct document *document, const char *text)
@@ -280,6 +309,7 @@ START_TEST(test_help)
 {
     tool = &tools[_i];
     read_help(text);
+    keep_lines(&help, text, "", "");
     check_document(&help, text);
 }
 END_TEST
@@ -306,6 +336,7 @@ START_TEST(test_manual)
 {
     tool = &tools[_i];
     read_manual(text);
+    keep_lines(&manual, text, "\n# OPTIONS\n", "\n# ");
     check_document(&manual, text);
 }
 END_TEST
@@ -335,6 +366,7 @@ START_TEST(test_readme)
 {
     tool = &tools[_i];
     read_source(SOURCE "README.md", text);
+    keep_lines(&readme, text, tool->readme_table, "\n\n");
     check_document(&readme, text);
 }
 END_TEST
