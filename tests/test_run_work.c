@@ -98,7 +98,7 @@ static const struct sbx_scene watched[] = {
          "outcome=breach breach.reason=wall signal=SIGKILL termination.escalated=true "
          "termination.survivors_count=0"},
     {.name = "time, and who cleans up",
-     WATCHED("--wall 300ms"),
+     WATCHED("--wall 1500ms"),
      .inside = "trap 'echo cleaned; exit 42' TERM; while :; do sleep 0.02; done",
      .status = 124,
      .out = "cleaned\n",
