@@ -797,6 +797,49 @@ START_TEST(a_stopped_command_can_be_killed)
 }
 END_TEST
 
+/* The linker has the launch in this program call this. */
+static bool is_old;
+int __real_close_range(unsigned first, unsigned last, int flags);
+int __wrap_close_range(unsigned first, unsigned last, int flags);
+int __wrap_close_range(unsigned first, unsigned last, int flags)
+{
+    if (is_old) {
+        errno = ENOSYS;
+        return -1;
+    }
+    return __real_close_range(first, last, flags);
+}
+
+START_TEST(nor_is_it_without_close_range)
+{
+    const char *const argv[] = {"sleep", "60", NULL};
+    struct sbx_launch launch = sbx_kit_launch(argv);
+    int ends_of_pipe[2];
+    pid_t front = -1;
+    int failed = 0;
+    launch.note = map_note();
+    ck_assert_int_eq(pipe2(ends_of_pipe, O_CLOEXEC), 0);
+    is_old = true;
+    ck_assert_int_eq(sbx_kit_start(&launch, &front, &failed, NULL), 0);
+    is_old = false;
+    const pid_t pids[] = {front, atomic_load(&launch.note->init_pid)};
+    uint64_t end_us = sbx_clock_us() + BOUND_SECONDS * SBX_US_PER_S;
+    for (size_t i = 0; i < 2; i++) {
+        while (count_open(pids[i], "pipe:") > 0) {
+            ck_assert_msg(sbx_clock_us() < end_us, "process %zu holds a pipe", i);
+            (void)poll(NULL, 0, 1);
+        }
+    }
+    ck_assert_int_eq(kill(front, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(front, NULL, 0), front);
+    ck_assert_int_eq(waitpid(pids[1], NULL, 0), pids[1]); /* it has come to us */
+    sbx_kit_assert_no_child();
+    (void)close(ends_of_pipe[0]);
+    (void)close(ends_of_pipe[1]);
+    (void)munmap(launch.note, sizeof *launch.note);
+}
+END_TEST
+
 int main(void)
 {
     int identities = sbx_trial_identities();
@@ -823,5 +866,6 @@ int main(void)
     tcase_add_loop_test(tcase, a_launchers_namespace_is_used, 0, identities);
     tcase_add_test(tcase, the_front_stops_as_the_command_does);
     tcase_add_test(tcase, a_stopped_command_can_be_killed);
+    tcase_add_test(tcase, nor_is_it_without_close_range);
     return sbx_fixture_run(suite);
 }
