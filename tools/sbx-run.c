@@ -2,27 +2,26 @@
  * sbx-run.c - the command line of a sandbox: options, help, the plan on request, and
  * ending as the confined command has ended.
  *
- * Sees nothing of the project but <sbx/sbx.h>. Errors go to stderr, one line that begins
- * with "sbx-run: ", and mean that nothing has run: status 125, or 126 and 127 as of a
- * shell.
+ * Sees nothing of the project but <sbx/sbx.h>, and command_line.h. Errors go to stderr,
+ * one line that begins with "sbx-run: ", and mean that nothing has run: status 125, or
+ * 126 and 127 as of a shell.
  */
+#include "tools/command_line.h"
+
 #include <sbx/sbx.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #define NAME_SIZE 64
-#define PATIENCE_S 2 /* how long a message may wait until stderr takes it */
-#define HELP_COLUMN 28
-#define HELP_WIDTH 80
+
+static const char program[] = "sbx-run";
 
 struct scan {
     struct sbx_sandbox *sandbox;
@@ -45,52 +44,12 @@ static const struct sbx_option own_options[] = {
 };
 #define OWN_COUNT (sizeof own_options / sizeof own_options[0])
 
-static void interrupt(int signal_number)
-{
-    (void)signal_number;
-}
-
-/* A line on stderr, for which nobody waits for ever. */
-static void complain(const char *what, const char *message, const char *hint)
-{
-    char line[SBX_ERROR_MESSAGE_SIZE + 160];
-    const struct itimerval timer = {.it_interval = {.tv_usec = 100000},
-                                    .it_value = {.tv_sec = PATIENCE_S}};
-    struct sigaction action = {.sa_handler = interrupt};
-    sigset_t alarms;
-    int length = snprintf(line, sizeof line, "sbx-run: %s%s%s\n", what, message, hint);
-    if (length < 0) {
-        return;
-    }
-    (void)signal(SIGPIPE, SIG_IGN);
-    (void)signal(SIGTTOU, SIG_IGN);
-    (void)sigemptyset(&alarms);
-    (void)sigaddset(&alarms, SIGALRM);
-    (void)sigaction(SIGALRM, &action, NULL);
-    (void)sigprocmask(SIG_UNBLOCK, &alarms, NULL);
-    (void)setitimer(ITIMER_REAL, &timer, NULL);
-    (void)!write(STDERR_FILENO, line, strlen(line));
-    const struct itimerval never = {.it_value = {.tv_sec = 0}};
-    (void)setitimer(ITIMER_REAL, &never, NULL);
-}
-
 static void fail(struct scan *scan, const struct sbx_error *failure, const char *hint)
 {
     if (scan->failure.code == 0) {
         scan->failure = *failure;
         scan->hint = hint;
     }
-}
-
-static const struct sbx_option *find_in(const struct sbx_option *table, size_t count,
-                                        const char *name)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(table[i].name, name) == 0) {
-            return &table[i];
-        }
-    }
-    return NULL;
 }
 
 /* --- the command line --- */
@@ -120,8 +79,8 @@ static void scan_long(struct scan *scan, const char *text)
     const struct sbx_option *table = sbx_sandbox_options(&count);
     (void)snprintf(name, sizeof name, "%.*s",
                    (int)(length < NAME_SIZE ? length : NAME_SIZE), text);
-    const struct sbx_option *own = find_in(own_options, OWN_COUNT, name);
-    const struct sbx_option *option = find_in(table, count, name);
+    const struct sbx_option *own = sbx_line_find(own_options, OWN_COUNT, name, 0);
+    const struct sbx_option *option = sbx_line_find(table, count, name, 0);
     const char *value = text[length] == '=' ? text + length + 1 : NULL;
     if (own != NULL) {
         apply_own(scan, own, value);
@@ -175,47 +134,6 @@ static void scan_arguments(struct scan *scan)
 
 /* --- texts --- */
 
-static void print_wrapped(const char *text)
-{
-    size_t column = HELP_COLUMN;
-    for (const char *word = text; *word != '\0';) {
-        size_t length = strcspn(word, " ");
-        if (word != text && column + 1 + length > HELP_WIDTH) {
-            (void)printf("\n%*s", HELP_COLUMN, "");
-            column = HELP_COLUMN;
-        } else if (word != text) {
-            (void)putchar(' ');
-            column++;
-        }
-        (void)printf("%.*s", (int)length, word);
-        column += length;
-        word += length + strspn(word + length, " ");
-    }
-    (void)putchar('\n');
-}
-
-static void print_options(const struct sbx_option *table, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        const struct sbx_option *option = &table[i];
-        char head[NAME_SIZE];
-        const char letter[] = {'-', option->letter, ',', '\0'};
-        if (i == 0 || strcmp(option->group, table[i - 1].group) != 0) {
-            (void)printf("\n%s:\n", option->group);
-        }
-        (void)snprintf(head, sizeof head, "  %3s --%s%s%s",
-                       option->letter != 0 ? letter : "", option->name,
-                       option->value != NULL ? " " : "",
-                       option->value != NULL ? option->value : "");
-        if (strlen(head) >= HELP_COLUMN) {
-            (void)printf("%s\n", head);
-            head[0] = '\0';
-        }
-        (void)printf("%-*s", HELP_COLUMN, head);
-        print_wrapped(option->help);
-    }
-}
-
 static void print_help(void)
 {
     size_t count = 0;
@@ -227,8 +145,8 @@ static void print_help(void)
         "nothing else; it\nhas no capabilities and gains none. Under sbx-watch "
         "the whole of it is\nsupervised: sbx-watch ... -- sbx-run ... -- COMMAND\n",
         stdout);
-    print_options(table, count);
-    print_options(own_options, OWN_COUNT);
+    sbx_line_print_options(table, count);
+    sbx_line_print_options(own_options, OWN_COUNT);
     (void)fputs("\n"
                 "SIZE is digits with an optional fraction and one of K M G T (1024, also "
                 "KiB) or\nKB MB GB TB (1000); a bare number is bytes. Options end at the "
@@ -238,17 +156,6 @@ static void print_help(void)
                 "the\nsandbox could not be set up; 126 when COMMAND cannot be executed, "
                 "127 when it is\nnot found. See sbx-run(1).\n",
                 stdout);
-}
-
-static int close_stdout(void)
-{
-    bool failed = ferror(stdout) != 0;
-    failed = fclose(stdout) != 0 || failed;
-    if (failed) {
-        complain("", "cannot write to stdout", "");
-        return SBX_STATUS_FAILED;
-    }
-    return EXIT_SUCCESS;
 }
 
 /* --- running --- */
@@ -275,10 +182,10 @@ static int run(struct sbx_plan *plan)
     int status = SBX_STATUS_FAILED;
     const char *warning = NULL;
     for (size_t i = 0; (warning = sbx_plan_warning(plan, i)) != NULL; i++) {
-        complain("warning: ", warning, "");
+        sbx_line_complain(program, "warning: ", warning, "");
     }
     if (sbx_plan_run(plan, &ending, &status, &error) < 0) {
-        complain("", error.message, "");
+        sbx_line_complain(program, "", error.message, "");
         return status;
     }
     if (ending.signal != 0) {
@@ -299,7 +206,7 @@ static int plan_and_run(struct scan *scan)
         fail(scan, &error, "");
     }
     if (scan->failure.code != 0) {
-        complain("", scan->failure.message, scan->hint);
+        sbx_line_complain(program, "", scan->failure.message, scan->hint);
         return SBX_STATUS_FAILED;
     }
     int status = SBX_STATUS_FAILED;
@@ -307,21 +214,10 @@ static int plan_and_run(struct scan *scan)
         status = run(plan);
     } else if (sbx_plan_json(plan) != NULL) {
         (void)fputs(sbx_plan_json(plan), stdout);
-        status = close_stdout();
+        status = sbx_line_close_stdout(program);
     }
     sbx_plan_free(plan);
     return status;
-}
-
-static bool open_standard_streams(void)
-{
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-        if (fcntl(fd, F_GETFD) < 0 &&
-            open("/dev/null", O_RDWR) < 0) { /* NOLINT(android-cloexec-open) */
-            return false;
-        }
-    }
-    return true;
 }
 
 int main(int argc, char *argv[])
@@ -330,22 +226,22 @@ int main(int argc, char *argv[])
     /* A limit on files, or a reader that is gone, is an error, and must not end us. */
     (void)signal(SIGXFSZ, SIG_IGN);
     (void)signal(SIGPIPE, SIG_IGN);
-    if (!open_standard_streams()) {
+    if (sbx_line_open_standard_streams() < 0) {
         return SBX_STATUS_FAILED;
     }
     scan.sandbox = sbx_sandbox_new();
     if (scan.sandbox == NULL) {
-        complain("", "no memory", "");
+        sbx_line_complain(program, "", "no memory", "");
         return SBX_STATUS_FAILED;
     }
     scan_arguments(&scan);
     int status = EXIT_SUCCESS;
     if (scan.help) {
         print_help();
-        status = close_stdout();
+        status = sbx_line_close_stdout(program);
     } else if (scan.version) {
         (void)printf("sbx-run %s\n", sbx_version());
-        status = close_stdout();
+        status = sbx_line_close_stdout(program);
     } else {
         status = plan_and_run(&scan);
     }

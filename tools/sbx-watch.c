@@ -2,12 +2,15 @@
  * sbx-watch.c - the command line: options from argv into a specification, the help from
  * the option table, and the library's answer as message and exit status.
  *
- * Sees nothing of the project but <sbx/sbx.h>. Whatever is wrong with the options, the
- * command does not run: the first error is the one that counts, and the remaining options
- * are looked at only so that a report that was asked for says why nothing ran. Before the
- * run it changes no signal but USR1, which it blocks, and no descriptor but closed ones
- * of 0 to 2; the library does that. No message of its own waits without end.
+ * Sees nothing of the project but <sbx/sbx.h>, and command_line.h. Whatever is wrong
+ * with the options, the command does not run: the first error is the one that counts, and
+ * the remaining options are looked at only so that a report that was asked for says why
+ * nothing ran. Before the run it changes no signal but USR1, which it blocks, and no
+ * descriptor but closed ones of 0 to 2; the library does that. No message of its own
+ * waits without end.
  */
+#include "tools/command_line.h"
+
 #include <sbx/sbx.h>
 
 #include <errno.h>
@@ -17,17 +20,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #define NAME_SIZE 64
 #define LETTER_SIZE 8
-/* How long a message may wait until stderr takes it. */
-#define PATIENCE_S 2
 
-/* Shape of the help. */
-#define HELP_COLUMN 32
-#define HELP_WIDTH 80
+static const char program[] = "sbx-watch";
 
 enum action { ACTION_RUN, ACTION_HELP, ACTION_VERSION };
 
@@ -59,76 +57,15 @@ static const struct sbx_option own_options[] = {
 };
 #define OWN_COUNT (sizeof own_options / sizeof own_options[0])
 
-static void interrupt(int signal_number)
-{
-    (void)signal_number;
-}
-
-/* From PATIENCE_S on a write that blocks is interrupted, and again if that came too early
- * to hit it. */
-static void limit_patience(void)
-{
-    const struct itimerval timer = {.it_interval = {.tv_usec = 100000},
-                                    .it_value = {.tv_sec = PATIENCE_S}};
-    struct sigaction action = {.sa_handler = interrupt}; /* without SA_RESTART */
-    sigset_t alarms;
-    (void)sigemptyset(&alarms);
-    (void)sigaddset(&alarms, SIGALRM);
-    (void)sigaction(SIGALRM, &action, NULL);
-    (void)sigprocmask(SIG_UNBLOCK, &alarms, NULL);
-    (void)setitimer(ITIMER_REAL, &timer, NULL);
-}
-
-/* A line on stderr. The reader may be gone: that must not turn our exit status into a
- * death by SIGPIPE, nor one that reads nothing, or a terminal, make us wait for ever.
- * Nothing is started after this, so nothing inherits the dispositions. */
-static void complain(const char *message, const char *hint)
-{
-    char line[SBX_ERROR_MESSAGE_SIZE + 128];
-    (void)signal(SIGPIPE, SIG_IGN);
-    (void)signal(SIGTTOU, SIG_IGN);
-    int length = snprintf(line, sizeof line, "sbx-watch: %s%s\n", message, hint);
-    if (length < 0) {
-        return;
-    }
-    limit_patience();
-    (void)!write(STDERR_FILENO, line, strlen(line));
-}
-
-/* Else the next file that is opened would become the command's standard stream. */
-static int open_standard_streams(void)
-{
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-        if (fcntl(fd, F_GETFD) < 0 &&
-            open("/dev/null", O_RDWR) < 0) { /* NOLINT(android-cloexec-open) */
-            return -errno;
-        }
-    }
-    return 0;
-}
-
-static const struct sbx_option *find_in(const struct sbx_option *table, size_t count,
-                                        const char *name, char letter)
-{
-    for (size_t i = 0; i < count; i++) {
-        bool found = name != NULL ? strcmp(table[i].name, name) == 0
-                                  : letter != 0 && table[i].letter == letter;
-        if (found) {
-            return &table[i];
-        }
-    }
-    return NULL;
-}
-
 /* By name, or by letter where name is NULL. */
 static const struct sbx_option *find_option(const char *name, char letter)
 {
     size_t count = 0;
     const struct sbx_option *table = sbx_options(&count);
-    const struct sbx_option *found = find_in(own_options, OWN_COUNT, name, letter);
-    found = found != NULL ? found : find_in(table, count, name, letter);
+    const struct sbx_option *found = sbx_line_find(own_options, OWN_COUNT, name, letter);
+    found = found != NULL ? found : sbx_line_find(table, count, name, letter);
     table = sbx_verification_options(&count);
-    return found != NULL ? found : find_in(table, count, name, letter);
+    return found != NULL ? found : sbx_line_find(table, count, name, letter);
 }
 
 static bool is_about_verification(const struct sbx_option *option)
@@ -199,7 +136,9 @@ static void apply_to_run(struct scan *scan, const struct sbx_option *option,
         fail(scan, &error, option == NULL ? help_hint : "");
         return;
     }
-    scan->run_option = scan->run_option != NULL ? scan->run_option : option->name;
+    if (option != NULL && scan->run_option == NULL) {
+        scan->run_option = option->name;
+    }
     if (strcmp(name, "pid") == 0 || strcmp(name, "cgroup") == 0) {
         scan->attaches = true;
     } else {
@@ -308,50 +247,6 @@ static void scan_arguments(struct scan *scan)
     }
 }
 
-/* Words of text from the current column on, wrapped. */
-static void print_wrapped(const char *text)
-{
-    size_t column = HELP_COLUMN;
-    const char *word = text;
-    while (*word != '\0') {
-        size_t length = strcspn(word, " ");
-        if (word != text && column + 1 + length > HELP_WIDTH) {
-            (void)printf("\n%*s", HELP_COLUMN, "");
-            column = HELP_COLUMN;
-        } else if (word != text) {
-            (void)putchar(' ');
-            column++;
-        }
-        (void)printf("%.*s", (int)length, word);
-        column += length;
-        word += length + strspn(word + length, " ");
-    }
-    (void)putchar('\n');
-}
-
-static void print_options(const struct sbx_option *table, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        const struct sbx_option *option = &table[i];
-        if (i == 0 || strcmp(option->group, table[i - 1].group) != 0) {
-            (void)printf("\n%s:\n", option->group);
-        }
-        const char letter[] = {'-', option->letter, ',', '\0'};
-        char head[NAME_SIZE];
-        (void)snprintf(head, sizeof head, "  %3s --%s%s%s",
-                       option->letter != 0 ? letter : "", option->name,
-                       option->value != NULL ? " " : "",
-                       option->value != NULL ? option->value : "");
-        /* A long one has a line of its own. */
-        if (strlen(head) >= HELP_COLUMN) {
-            (void)printf("%s\n", head);
-            head[0] = '\0';
-        }
-        (void)printf("%-*s", HELP_COLUMN, head);
-        print_wrapped(option->help);
-    }
-}
-
 static void print_help(void)
 {
     size_t count = 0;
@@ -364,10 +259,10 @@ static void print_help(void)
                 "behind,\nreport how it ended. Or attach to a tree that runs already. Or "
                 "verify what this\nhost can hold.\n",
                 stdout);
-    print_options(table, count);
+    sbx_line_print_options(table, count);
     table = sbx_verification_options(&count);
-    print_options(table, count);
-    print_options(own_options, OWN_COUNT);
+    sbx_line_print_options(table, count);
+    sbx_line_print_options(own_options, OWN_COUNT);
     (void)fputs(
         "\n"
         "DUR is digits with an optional fraction and one of us ms s m h d; a bare "
@@ -384,18 +279,6 @@ static void print_help(void)
         stdout);
 }
 
-static int close_stdout(void)
-{
-    /* Both: fclose alone forgets an error of an earlier flush. */
-    bool failed = ferror(stdout) != 0;
-    failed = fclose(stdout) != 0 || failed;
-    if (failed) {
-        complain("cannot write to stdout", "");
-        return SBX_STATUS_FAILED;
-    }
-    return EXIT_SUCCESS;
-}
-
 static int print_and_close(enum action action)
 {
     if (action == ACTION_HELP) {
@@ -403,7 +286,7 @@ static int print_and_close(enum action action)
     } else {
         (void)printf("sbx-watch %s\n", sbx_version());
     }
-    return close_stdout();
+    return sbx_line_close_stdout(program);
 }
 
 /* Nothing runs. The report goes first: it is the truth, and stderr may be a pipe that
@@ -412,9 +295,9 @@ static int give_up(struct scan *scan)
 {
     struct sbx_error error = {0};
     int result = sbx_report_failure(scan->spec, &scan->failure, &error);
-    complain(scan->failure.message, scan->hint);
+    sbx_line_complain(program, "", scan->failure.message, scan->hint);
     if (result < 0) {
-        complain(error.message, "");
+        sbx_line_complain(program, "", error.message, "");
     }
     return SBX_STATUS_FAILED;
 }
@@ -433,7 +316,7 @@ static int run(struct scan *scan)
     }
     int status = SBX_STATUS_FAILED;
     if (sbx_run_in_place(scan->spec, &status, &error) < 0) {
-        complain(error.message, "");
+        sbx_line_complain(program, "", error.message, "");
     }
     return status;
 }
@@ -466,17 +349,17 @@ static int verify(struct scan *scan)
         return give_up(scan);
     }
     if (sbx_verification_run(scan->verification, &error) < 0) {
-        complain(error.message, "");
+        sbx_line_complain(program, "", error.message, "");
         return SBX_STATUS_FAILED;
     }
     const char *found = scan->json ? sbx_verification_json(scan->verification)
                                    : sbx_verification_text(scan->verification);
     if (found == NULL) {
-        complain("no memory", "");
+        sbx_line_complain(program, "", "no memory", "");
         return SBX_STATUS_FAILED;
     }
     (void)fputs(found, stdout);
-    int status = close_stdout();
+    int status = sbx_line_close_stdout(program);
     if (status == EXIT_SUCCESS && !sbx_verification_holds(scan->verification)) {
         status = EXIT_FAILURE;
     }
@@ -498,7 +381,7 @@ int main(int argc, char *argv[])
     hold_usr1();
     bool no_stdout = fcntl(STDOUT_FILENO, F_GETFD) < 0;
     bool no_stderr = fcntl(STDERR_FILENO, F_GETFD) < 0;
-    if (open_standard_streams() < 0) {
+    if (sbx_line_open_standard_streams() < 0) {
         return SBX_STATUS_FAILED;
     }
     struct scan scan = {.argv = argv,
@@ -508,7 +391,7 @@ int main(int argc, char *argv[])
     scan.spec = sbx_spec_new();
     scan.verification = sbx_verification_new();
     if (scan.spec == NULL || scan.verification == NULL) {
-        complain("no memory", "");
+        sbx_line_complain(program, "", "no memory", "");
         return SBX_STATUS_FAILED;
     }
     scan_arguments(&scan);
