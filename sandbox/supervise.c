@@ -360,7 +360,10 @@ static int explain(struct watch *watch, int *ret_status, struct sbx_error *err)
     int code = 0;
     *ret_status = SBX_STATUS_FAILED;
     if (watch->failed) {
-        *ret_status = watch->record.status;
+        if (watch->record.status == SBX_STATUS_NOT_EXECUTABLE ||
+            watch->record.status == SBX_STATUS_NOT_FOUND) {
+            *ret_status = watch->record.status;
+        }
         if (err != NULL) {
             *err = watch->record.error;
         }
