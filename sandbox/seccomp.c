@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -92,8 +93,14 @@ static const struct sbx_seccomp_call calls[] = {
     {"vm86", {-1, 166, -1}, SBX_RULE_REFUSE},
     {"vm86old", {-1, 113, -1}, SBX_RULE_REFUSE},
     /* Process 1 is ours, and of the same user: a limit on its processor time would end
-     * it. */
+     * it; and if it yields to all others, these keep it from hearing of an end, or from
+     * ending itself, for as long as they like. */
     {"prlimit64(1)", {302, 340, 261}, SBX_RULE_SETTING},
+    {"setpriority(1)", {141, 97, 140}, SBX_RULE_PRIORITY},
+    {"sched_setparam(1)", {142, 154, 118}, SBX_RULE_FIRST},
+    {"sched_setscheduler(1)", {144, 156, 119}, SBX_RULE_FIRST},
+    {"sched_setattr(1)", {314, 351, 274}, SBX_RULE_FIRST},
+    {"sched_setaffinity(1)", {203, 241, 122}, SBX_RULE_FIRST},
     {"ioctl(TIOCSTI)", {16, 54, 29}, SBX_RULE_TERMINAL},
     {"ioctl(TIOCLINUX)", {16, 54, 29}, SBX_RULE_TERMINAL},
 };
@@ -193,6 +200,16 @@ static void put_rule(struct draft *draft, enum sbx_seccomp_rule rule)
         end_if(draft, BPF_JSET, 0xffffffffU, REFUSE);
         load(draft, UPPER(2));
         end_if(draft, BPF_JSET, 0xffffffffU, REFUSE);
+        break;
+    case SBX_RULE_FIRST:
+        load(draft, LOWER(0));
+        end_if(draft, BPF_JEQ, 1, REFUSE);
+        break;
+    case SBX_RULE_PRIORITY:
+        load(draft, LOWER(0));
+        end_if(draft, BPF_JGE, PRIO_PROCESS + 1, REFUSE);
+        load(draft, LOWER(1));
+        end_if(draft, BPF_JEQ, 1, REFUSE);
         break;
     case SBX_RULE_TERMINAL:
         load(draft, LOWER(1));

@@ -14,12 +14,14 @@
 #include <stddef.h>
 
 enum sbx_seccomp_rule {
-    SBX_RULE_REFUSE,  /* EPERM */
-    SBX_RULE_UNKNOWN, /* ENOSYS */
-    SBX_RULE_CLONE,   /* EPERM with a flag that makes a namespace */
-    SBX_RULE_UNSHARE, /* likewise; knows one flag more */
-    SBX_RULE_SETTING, /* EPERM for the limits of process 1 */
-    SBX_RULE_TERMINAL /* EPERM for requests that put words in a terminal's mouth */
+    SBX_RULE_REFUSE,   /* EPERM */
+    SBX_RULE_UNKNOWN,  /* ENOSYS */
+    SBX_RULE_CLONE,    /* EPERM with a flag that makes a namespace */
+    SBX_RULE_UNSHARE,  /* likewise; knows one flag more */
+    SBX_RULE_SETTING,  /* EPERM for the limits of process 1 */
+    SBX_RULE_FIRST,    /* EPERM for process 1 */
+    SBX_RULE_PRIORITY, /* likewise, and for groups and users, which may have it */
+    SBX_RULE_TERMINAL  /* EPERM for requests that put words in a terminal's mouth */
 };
 
 enum sbx_seccomp_machine {

@@ -43,7 +43,8 @@ extern const struct sbx_kit_number sbx_kit_numbers_aarch64[];
     SBX_CALL(clock_settime64), SBX_CALL(clock_adjtime), SBX_CALL(clock_adjtime64),       \
     SBX_CALL(syslog), SBX_CALL(uselib), SBX_CALL(ustat), SBX_CALL(iopl),                 \
     SBX_CALL(ioperm), SBX_CALL(vm86), SBX_CALL(vm86old), SBX_CALL(prlimit64),            \
-    SBX_CALL(ioctl)
+    SBX_CALL(setpriority), SBX_CALL(sched_setparam), SBX_CALL(sched_setscheduler),       \
+    SBX_CALL(sched_setattr), SBX_CALL(sched_setaffinity), SBX_CALL(ioctl)
 /* clang-format on */
 
 #endif

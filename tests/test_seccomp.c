@@ -183,6 +183,8 @@ static uint32_t expected_of(enum sbx_seccomp_machine machine, int number)
             case SBX_RULE_CLONE:
             case SBX_RULE_UNSHARE:
             case SBX_RULE_SETTING:
+            case SBX_RULE_FIRST:
+            case SBX_RULE_PRIORITY:
             case SBX_RULE_TERMINAL:
                 return ALLOW; /* with the arguments that are tried here */
             }
@@ -255,6 +257,17 @@ static const struct row {
     {NATIVE_ARCHITECTURE, SYS_prlimit64, {1, RLIMIT_CPU, 0, 4096}, ALLOW},
     {NATIVE_ARCHITECTURE, SYS_prlimit64, {0, RLIMIT_CPU, 4096}, ALLOW},
     {NATIVE_ARCHITECTURE, SYS_prlimit64, {2, RLIMIT_CPU, 4096}, ALLOW},
+    {NATIVE_ARCHITECTURE, SYS_sched_setscheduler, {1 | HIGH}, REFUSED},
+    {NATIVE_ARCHITECTURE, SYS_sched_setscheduler, {2, 1, 1}, ALLOW},
+    {NATIVE_ARCHITECTURE, SYS_sched_setattr, {1}, REFUSED},
+    {NATIVE_ARCHITECTURE, SYS_sched_setparam, {1}, REFUSED},
+    {NATIVE_ARCHITECTURE, SYS_sched_setaffinity, {1, 8, 4096}, REFUSED},
+    {NATIVE_ARCHITECTURE, SYS_sched_setaffinity, {0, 1, 1}, ALLOW},
+    {NATIVE_ARCHITECTURE, SYS_setpriority, {PRIO_PROCESS, 1 | HIGH, 19}, REFUSED},
+    {NATIVE_ARCHITECTURE, SYS_setpriority, {PRIO_PGRP, 0, 19}, REFUSED},
+    {NATIVE_ARCHITECTURE, SYS_setpriority, {PRIO_USER | HIGH, 0, 19}, REFUSED},
+    {NATIVE_ARCHITECTURE, SYS_setpriority, {PRIO_PROCESS, 0, 1}, ALLOW},
+    {NATIVE_ARCHITECTURE, SYS_setpriority, {PRIO_PROCESS | HIGH, 2, 1}, ALLOW},
 #if defined(__x86_64__)
     {AUDIT_ARCH_I386, 54, {0, TIOCSTI}, REFUSED},
     {AUDIT_ARCH_I386, 54, {0, TIOCGWINSZ}, ALLOW},
@@ -369,6 +382,13 @@ static void arguments_of(const struct sbx_seccomp_call *call, long args[static 3
     case SBX_RULE_SETTING:
         args[0] = 1;
         args[1] = RLIMIT_CPU;
+        break;
+    case SBX_RULE_FIRST:
+        args[0] = 1;
+        break;
+    case SBX_RULE_PRIORITY:
+        args[0] = PRIO_PROCESS;
+        args[1] = 1;
         break;
     case SBX_RULE_TERMINAL:
         args[1] = strstr(call->name, "STI") != NULL ? TIOCSTI : TIOCLINUX;
