@@ -62,6 +62,7 @@ struct inner {
     bool failed;          /* the command was never executed */
     bool alone;           /* everybody was reaped */
     bool crowded;         /* there may be more to reap */
+    bool agreed;          /* that it stays */
     uint64_t leave_at_us; /* 0: not yet said all */
 };
 
@@ -442,6 +443,16 @@ static bool is_done(struct inner *inner)
     return inner->failed || sbx_clock_us() >= inner->leave_at_us;
 }
 
+/* When we are to stay, the end of those outside must not be ours. */
+static void agree_to_stay(struct inner *inner)
+{
+    if (inner->talk.stays && !inner->agreed && inner->phase == PHASE_OVER) {
+        inner->agreed = true;
+        (void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
+        sbx_inner_tell(&inner->talk, SBX_INNER_STAYS, 0, NULL);
+    }
+}
+
 static void serve(struct inner *inner)
 {
     while (!is_done(inner)) {
@@ -461,6 +472,7 @@ static void serve(struct inner *inner)
         if (inner->phase != PHASE_LAUNCHING) {
             reap(inner);
         }
+        agree_to_stay(inner);
     }
 }
 
@@ -495,9 +507,9 @@ int main(int argc, char *argv[])
     /* First: until here it could be looked into. */
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) {
         (void)failed(&error, errno, "PR_SET_DUMPABLE");
-    } else if (prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) < 0) {
-        /* bubblewrap has asked for it. The socket is what tells us here, and when we are
-         * to stay, the end of those outside must not be ours. */
+    } else if (prctl(PR_SET_PDEATHSIG, (unsigned long)SIGKILL, 0, 0, 0) < 0) {
+        /* Of bubblewrap's end, or sbx-run's, the socket tells; but not while somebody
+         * outside has stopped us. */
         (void)failed(&error, errno, "PR_SET_PDEATHSIG");
     } else if (run(argv, &inner, &error) == 0) {
         sbx_inner_hang_up(&inner.talk);

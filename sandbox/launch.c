@@ -82,6 +82,7 @@ int sbx_flight_start(struct sbx_flight *flight, struct sbx_error *err)
                              sbx_errno_text(code).text);
     }
     flight->bwrap = pid;
+    sbx_flight_note_bwrap(flight);
     /* Ours are closed: else no end would ever show. */
     for (size_t i = 0; i < flight->fd_count; i++) {
         (void)close(flight->fds[i]);

@@ -34,6 +34,7 @@ struct sbx_flight {
     int exec_failed; /* the errno of a failed exec comes from here, or end of file */
 
     pid_t bwrap; /* 0: not started, or reaped */
+    uint64_t bwrap_start_ticks;
 };
 
 /* Makes and opens everything. 0 or a negative errno; sbx_flight_done in either case. */
@@ -43,6 +44,11 @@ void sbx_flight_done(struct sbx_flight *flight);
 
 /* Starts bubblewrap. All signals are blocked. */
 int sbx_flight_start(struct sbx_flight *flight, struct sbx_error *err);
+
+/* Notes when bubblewrap began, while it is there; and finds a child of ours that it has
+ * left behind (0: none), once it is not. */
+void sbx_flight_note_bwrap(struct sbx_flight *flight);
+pid_t sbx_flight_find_orphan(const struct sbx_flight *flight);
 
 /* Waits until it is over, passing signals on. As sbx_plan_run. */
 int sbx_flight_watch(struct sbx_flight *flight, struct sbx_ending *ret_ending,

@@ -12,8 +12,8 @@
  * Over a SOCK_SEQPACKET socket go records up (struct sbx_inner_record) and words down
  * (struct sbx_inner_word). It is the lifeline as well: when the other end closes, because
  * sbx-run was killed say, sbx-inner ends, and the kernel with it all that is in the
- * namespace. No parent-death signal is needed for that, which is bound to a thread and is
- * cleared by a change of user.
+ * namespace. Should it have been stopped, the parent-death signal ends it: bubblewrap,
+ * its parent, dies with sbx-run.
  *
  * What to mind at sbx-run's end: it reads until the end of file, also when a word of its
  * own found nobody any more (EPIPE). After ENDED it hangs up or sends STAY: sbx-inner
@@ -77,7 +77,8 @@ enum sbx_inner_kind {
     SBX_INNER_STARTED,   /* the command was executed; or a signal ended it just before, as
                             ENDED tells then */
     SBX_INNER_ENDED,     /* `status` is its wait status; others are still alive */
-    SBX_INNER_ENDED_ALONE /* the same, and nobody else is left inside */
+    SBX_INNER_ENDED_ALONE, /* the same, and nobody else is left inside */
+    SBX_INNER_STAYS        /* after ENDED and STAY: bubblewrap may end now */
 };
 
 struct sbx_inner_record {

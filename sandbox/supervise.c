@@ -37,6 +37,8 @@
 #define END_BOUND_US (30 * (uint64_t)SBX_US_PER_S)
 /* From SIGKILL on; one that hangs in such a mount does not hear even that. */
 #define KILL_BOUND_US (5 * (uint64_t)SBX_US_PER_S)
+/* That it stays, sbx-inner only has to say; who was stopped there does not. */
+#define AGREEMENT_BOUND_US (2 * (uint64_t)SBX_US_PER_S)
 #define STATUS_SIZE 512
 
 struct watch {
@@ -48,6 +50,7 @@ struct watch {
     bool started;
     bool ended; /* `record` says how */
     bool alone; /* nobody was left inside */
+    bool stays; /* whatever becomes of bubblewrap */
     bool parent_ended;
     bool hung;
     struct sbx_inner_record record;
@@ -150,6 +153,9 @@ static void take_record(struct watch *watch, const struct sbx_inner_record *reco
     case SBX_INNER_STARTED:
         watch->started = true;
         break;
+    case SBX_INNER_STAYS:
+        watch->stays = true;
+        break;
     case SBX_INNER_FAILED:
         watch->failed = true;
         watch->record = *record;
@@ -176,7 +182,8 @@ static bool hear_record(struct watch *watch)
         take_record(watch, &record);
         return true;
     }
-    return length < 0 && (errno == EAGAIN || errno == EINTR);
+    /* Reset: words of ours were left unread; what was told before is still to come. */
+    return length < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET);
 }
 
 /* Appends what there is, the rest is dropped. False at the end. */
@@ -276,7 +283,10 @@ static pid_t find_orphan(const struct watch *watch)
     static const char key[] = "\"child-pid\": ";
     siginfo_t info = {.si_pid = 0};
     const char *at = strstr(watch->status, key);
-    long pid = at != NULL ? strtol(at + sizeof key - 1, NULL, 10) : 0;
+    long pid = at != NULL ? strtol(at + sizeof key - 1, NULL, 10) : 0; /* told in time */
+    if (at == NULL) {
+        return sbx_flight_find_orphan(watch->flight);
+    }
     if (pid <= 1 || pid > INT_MAX ||
         waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0) {
         return 0;
@@ -333,7 +343,14 @@ static void finish(struct watch *watch)
 static void leave(struct watch *watch)
 {
     struct sbx_flight *flight = watch->flight;
+    uint64_t until_us = sbx_clock_add(sbx_clock_us(), AGREEMENT_BOUND_US);
     tell(watch, SBX_INNER_STAY, 0);
+    while (!watch->stays && sbx_clock_us() < until_us) {
+        struct pollfd polled = {.fd = flight->socket, .events = POLLIN};
+        if (poll(&polled, 1, 100) > 0 && !hear_record(watch)) {
+            break;
+        }
+    }
     if (flight->bwrap > 0 && kill(flight->bwrap, SIGKILL) == 0) {
         (void)waitpid(flight->bwrap, NULL, 0);
         flight->bwrap = 0;

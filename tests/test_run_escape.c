@@ -410,6 +410,30 @@ static void start_stubborn(struct sbx_play *play)
     sbx_play_wait_output(play, "up\n", GONE_SECONDS);
 }
 
+/* The child of `parent` that is called so (NULL: however it is called), or 0. */
+static pid_t child_named(pid_t parent, const char *name)
+{
+    char path[64];
+    char children[4096];
+    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)parent,
+                   (int)parent);
+    if (sbx_fd_read_text_at(AT_FDCWD, path, children, sizeof(children)) < 0) {
+        return 0;
+    }
+    char *rest = NULL;
+    for (const char *word = strtok_r(children, " ", &rest); word != NULL;
+         word = strtok_r(NULL, " ", &rest)) {
+        char comm[64] = "";
+        (void)snprintf(path, sizeof(path), "/proc/%s/comm", word);
+        (void)sbx_fd_read_text_at(AT_FDCWD, path, comm, sizeof(comm));
+        comm[strcspn(comm, "\n")] = '\0';
+        if (name == NULL || strcmp(comm, name) == 0) {
+            return (pid_t)strtol(word, NULL, 10);
+        }
+    }
+    return 0;
+}
+
 START_TEST(test_killed)
 {
     static const struct sbx_scene scenes[] = {
@@ -439,29 +463,29 @@ START_TEST(test_killed)
 }
 END_TEST
 
-/* The child of `parent` that is called so, or 0. */
-static pid_t child_named(pid_t parent, const char *name)
+/* Stopped from outside, it hears of nothing. */
+START_TEST(test_stopped_and_killed)
 {
-    char path[64];
-    char children[4096];
-    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)parent,
-                   (int)parent);
-    if (sbx_fd_read_text_at(AT_FDCWD, path, children, sizeof(children)) < 0) {
-        return 0;
+    static const struct sbx_scene scene = {
+        .name = "sbx-inner is stopped, and sbx-run is killed",
+        .inside = STAYS,
+        .signal = SIGKILL,
+        .out = "*",
+    };
+    enum sbx_identity identity = (enum sbx_identity)_i;
+    if (!sbx_kit_identity(identity)) {
+        return;
     }
-    char *rest = NULL;
-    for (const char *word = strtok_r(children, " ", &rest); word != NULL;
-         word = strtok_r(NULL, " ", &rest)) {
-        char comm[64] = "";
-        (void)snprintf(path, sizeof(path), "/proc/%s/comm", word);
-        (void)sbx_fd_read_text_at(AT_FDCWD, path, comm, sizeof(comm));
-        comm[strcspn(comm, "\n")] = '\0';
-        if (strcmp(comm, name) == 0) {
-            return (pid_t)strtol(word, NULL, 10);
-        }
-    }
-    return 0;
+    struct sbx_play play = {.scene = &scene, .identity = identity};
+    start_stubborn(&play);
+    pid_t inner = child_named(child_named(play.pid, NULL), "sbx-inner");
+    ck_assert_int_gt(inner, 0);
+    /* Below a child of ours that is not reaped, whose parents live. */
+    ck_assert_int_eq(kill(inner, SIGSTOP), 0);
+    ck_assert_int_eq(kill(play.pid, SIGKILL), 0);
+    expect_gone(&play);
 }
+END_TEST
 
 /* Its parts, from outside. */
 START_TEST(test_part_killed)
@@ -552,6 +576,7 @@ int main(void)
     tcase_add_loop_test(tcase, test_terminal, 0, SBX_IDENTITY_COUNT);
     tcase_add_loop_test(tcase, test_killed, 0, SBX_IDENTITY_COUNT);
     tcase_add_loop_test(tcase, test_part_killed, 0, SBX_IDENTITY_COUNT);
+    tcase_add_loop_test(tcase, test_stopped_and_killed, 0, SBX_IDENTITY_COUNT);
     tcase_add_loop_test(tcase, test_monitor_killed, 0, SBX_IDENTITY_COUNT);
     tcase_add_loop_test(tcase, test_thread, 0, SBX_IDENTITY_COUNT);
     return sbx_fixture_run(suite);

@@ -474,6 +474,15 @@ static const struct sbx_scene obstacles[] = {
      .options = "--bwrap $W/fake",
      .status = 125,
      .err = "sbx-run: "},
+    {.name = "bubblewrap is killed, and leaves one that waits",
+     .before = "mkfifo fifo; " FAKE("bubblewrap 0.8.0",
+                                    "(sh -c \"echo \\$PPID\" >pid; read x <fifo) & "
+                                    "while [ ! -s pid ]; do :; done; kill -KILL $$"),
+     .options = "--bwrap $W/fake",
+     .status = 125,
+     .err = "sbx-run: ",
+     .leaves = "pid",
+     .after = "[ -s pid ] && ! kill -0 $(cat pid) 2>/dev/null"},
     {.name = "bubblewrap has a newer version",
      .who = SBX_PLAIN,
      .before = "printf '#!/bin/sh\\n[ \"$1\" != --version ] || "
