@@ -59,6 +59,7 @@ struct watch {
     size_t said_used;
     char status[STATUS_SIZE];
     size_t status_used;
+    int killed_by; /* the signal that ended bubblewrap; 0: none */
 };
 
 /* --- the parent --- */
@@ -127,8 +128,10 @@ static void pass_on(struct watch *watch, int number)
 static void reap(struct watch *watch)
 {
     struct sbx_flight *flight = watch->flight;
-    if (flight->bwrap > 0 && waitpid(flight->bwrap, NULL, WNOHANG) == flight->bwrap) {
+    int status = 0;
+    if (flight->bwrap > 0 && waitpid(flight->bwrap, &status, WNOHANG) == flight->bwrap) {
         flight->bwrap = 0;
+        watch->killed_by = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     }
 }
 
@@ -369,6 +372,19 @@ static const char *last_line(char *text)
     return strncmp(line, "bwrap: ", 7) == 0 ? line + 7 : line;
 }
 
+/* Whoever has said nothing was ended. */
+static int explain_end(const struct watch *watch, struct sbx_error *err)
+{
+    char name[SBX_SIGNAL_NAME_SIZE];
+    if (watch->parent_ended) {
+        return sbx_error_set(err, ECHILD, SBX_STAGE_LAUNCH,
+                             "whoever started this ended before the command ran");
+    }
+    return sbx_error_set(err, EINTR, SBX_STAGE_LAUNCH,
+                         "bubblewrap was ended by %s before the command ran",
+                         sbx_text_signal_name(watch->killed_by, name));
+}
+
 /* Nothing has run. */
 static int explain(struct watch *watch, int *ret_status, struct sbx_error *err)
 {
@@ -401,6 +417,9 @@ static int explain(struct watch *watch, int *ret_status, struct sbx_error *err)
                              "who has started us has ended (ECANCELED)");
     }
     const char *said = last_line(watch->said);
+    if (watch->parent_ended || (watch->killed_by != 0 && said[0] == '\0')) {
+        return explain_end(watch, err);
+    }
     (void)sbx_text_escape(line, sizeof line, said, strlen(said));
     bool has_namespaces = strstr(watch->status, "child-pid") != NULL;
     int r = sbx_error_set(err, EPERM, SBX_STAGE_LAUNCH, "bubblewrap could not %s: %s",
