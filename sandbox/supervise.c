@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "monitor/option_rules.h"
 #include "reaper/namespace.h"
 #include "sandbox/layers.h"
 
@@ -372,6 +373,36 @@ static const char *last_line(char *text)
     return strncmp(line, "bwrap: ", 7) == 0 ? line + 7 : line;
 }
 
+/* The path of the source that is spoken of by its descriptor; NULL: none. */
+static const char *find_source(const struct sbx_flight *flight, const char *said)
+{
+    for (size_t i = 0; i < flight->plan->argument_count && flight->argv != NULL; i++) {
+        const struct sbx_argument *argument = &flight->plan->arguments[i];
+        const char *number = flight->argv[i];
+        const char *at = argument->kind == SBX_ARGUMENT_SOURCE && number != NULL
+                             ? strstr(said, number)
+                             : NULL;
+        if (at != NULL && strspn(at + strlen(number), "0123456789") == 0) {
+            return argument->mount->source;
+        }
+    }
+    return NULL;
+}
+
+/* A source is opened by us, but looked up by bubblewrap, as the user who it is. */
+static int explain_source(const struct watch *watch, const char *source, const char *said,
+                          struct sbx_error *err)
+{
+    const struct sbx_plan *plan = watch->flight->plan;
+    char quoted[SBX_QUOTE_SIZE];
+    char line[SBX_ERROR_MESSAGE_SIZE / 2];
+    (void)sbx_text_escape(line, sizeof line, said, strlen(said));
+    return sbx_error_set(err, EACCES, SBX_STAGE_LAUNCH,
+                         "'%s' cannot be shown; uid %u gid %u has to be able to reach it "
+                         "(bubblewrap: %s)",
+                         sbx_option_quote(quoted, source), plan->uid, plan->gid, line);
+}
+
 /* Whoever has said nothing was ended. */
 static int explain_end(const struct watch *watch, struct sbx_error *err)
 {
@@ -419,6 +450,10 @@ static int explain(struct watch *watch, int *ret_status, struct sbx_error *err)
     const char *said = last_line(watch->said);
     if (watch->parent_ended || (watch->killed_by != 0 && said[0] == '\0')) {
         return explain_end(watch, err);
+    }
+    const char *source = find_source(watch->flight, said);
+    if (source != NULL && strstr(said, "Permission denied") != NULL) {
+        return explain_source(watch, source, said, err);
     }
     (void)sbx_text_escape(line, sizeof line, said, strlen(said));
     bool has_namespaces = strstr(watch->status, "child-pid") != NULL;
