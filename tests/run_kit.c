@@ -59,8 +59,7 @@ const char *sbx_play_path(const struct sbx_play *play,
     return buffer;
 }
 
-/* --- the programs, where every identity can go ----------------------------------------
- */
+/* --- the programs, where every identity can go -------------------------------------- */
 
 static void copy_program(const char *from_path, const char *to_path, mode_t mode)
 {
@@ -201,8 +200,7 @@ pid_t sbx_kit_fork_as(enum sbx_identity identity)
     return pid;
 }
 
-/* --- one scene ------------------------------------------------------------------------
- */
+/* --- one scene ---------------------------------------------------------------------- */
 
 /* For all scripts: the environment is the test's own, which plays one after the other. */
 static void set_environment(const struct sbx_play *play)
@@ -374,8 +372,7 @@ bool sbx_play_start(struct sbx_play *play)
     return true;
 }
 
-/* --- its end --------------------------------------------------------------------------
- */
+/* --- its end ------------------------------------------------------------------------ */
 
 void sbx_play_wait_output(const struct sbx_play *play, const char *text, double seconds)
 {
@@ -438,8 +435,7 @@ void sbx_play_finish(struct sbx_play *play)
     ck_assert_msg(play->complaint == NULL, "%s:%s", play->scene->name, play->complaint);
 }
 
-/* --- all of them ----------------------------------------------------------------------
- */
+/* --- all of them -------------------------------------------------------------------- */
 
 /* What all the plays of a table share. */
 struct stand {
@@ -538,8 +534,7 @@ void sbx_scenes_play(const struct sbx_scene *scenes, size_t count,
                   "a scene has left children");
 }
 
-/* --- who is there ---------------------------------------------------------------------
- */
+/* --- who is there ------------------------------------------------------------------- */
 
 static bool has_argument(const char *pid, const char *text)
 {

@@ -35,8 +35,7 @@
 #define CONFINED "%H/confined "
 #define PROBE "%%H/confined " /* the same for printf */
 
-/* --- files, processes inside, privileges
- * --------------------------------------------------- */
+/* --- files, processes inside, privileges -------------------------------------------- */
 
 /* A bubblewrap that mounts something else than it was told, as the true one does when
  * names are swapped while it works: where NAME is, OTHER. */
@@ -201,8 +200,7 @@ START_TEST(test_walls)
 }
 END_TEST
 
-/* --- the host's processes, sockets and memory
- * ------------------------------------------------ */
+/* --- the host's processes, sockets and memory --------------------------------------- */
 
 /* What there is to be reached. */
 struct targets {
@@ -331,8 +329,7 @@ START_TEST(test_targets)
 }
 END_TEST
 
-/* --- the terminal
- * ------------------------------------------------------------------------------ */
+/* --- the terminal ------------------------------------------------------------------- */
 
 static void open_terminal(int *ret_master, int *ret_slave)
 {
@@ -387,8 +384,7 @@ START_TEST(test_terminal)
 }
 END_TEST
 
-/* --- who dies with whom
- * -------------------------------------------------------------------------- */
+/* --- who dies with whom ------------------------------------------------------------- */
 
 /* Stubborn, and with children that are. */
 #define STAYS                                                                            \

@@ -23,8 +23,7 @@
 /* Names of all that is in the masked places. */
 #define LIST "find /home /root /var /data -mindepth 1 2>/dev/null | sort; "
 
-/* --- masks ----------------------------------------------------------------------------
- */
+/* --- masks -------------------------------------------------------------------------- */
 
 /* A procfs beside /proc, as a chroot or a container has it. */
 #define OTHER_PROC                                                                       \
@@ -214,8 +213,7 @@ static const struct sbx_scene masks[] = {
     {.name = "the root as mask", .options = "--mask /", .status = 125, .err = "--mask"},
 };
 
-/* --- binds and the working directory
- * ---------------------------------------------------- */
+/* --- binds and the working directory ------------------------------------------------ */
 
 #define B105 "mkdir real src; echo hello >src/x; ln -s \"$W/real\" abs; ln -s real rel"
 
@@ -416,8 +414,7 @@ static const struct sbx_scene binds[] = {
      .out = "/\n"},
 };
 
-/* --- system roots, fresh places, /proc -------------------------------------------------
- */
+/* --- system roots, fresh places, /proc ---------------------------------------------- */
 
 #define RESOLVER                                                                         \
     "umount etc; mkdir run/resolve; echo secret >run/secret; "                           \
@@ -525,8 +522,7 @@ static const struct sbx_scene places[] = {
      .err = "--proc|--self-exe"},
 };
 
-/* --- playing them
- * ----------------------------------------------------------------------- */
+/* --- playing them ------------------------------------------------------------------- */
 
 #define PLAY(name)                                                                       \
     START_TEST(test_##name)                                                              \
@@ -542,8 +538,7 @@ PLAY(masks)
 PLAY(binds)
 PLAY(places)
 
-/* --- the plan
- * --------------------------------------------------------------------------- */
+/* --- the plan ----------------------------------------------------------------------- */
 
 #define PLAN                                                                             \
     "--bind $W --mask $W/d --env PUBLIC=s3cret-1 --env TOKEN --env-from $W/vars "        \

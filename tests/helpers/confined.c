@@ -53,8 +53,7 @@ static const char *word_for(long result)
     return name != NULL ? name : "?";
 }
 
-/* --- calls ----------------------------------------------------------------------------
- */
+/* --- calls -------------------------------------------------------------------------- */
 
 static long call_clone_user(void)
 {
@@ -131,8 +130,7 @@ static void calls(char **names)
     }
 }
 
-/* --- what we are ----------------------------------------------------------------------
- */
+/* --- what we are -------------------------------------------------------------------- */
 
 static void fds(void)
 {
@@ -220,8 +218,7 @@ static void who(void)
                open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC) >= 0 ? "yes" : "no");
 }
 
-/* --- the others -----------------------------------------------------------------------
- */
+/* --- the others --------------------------------------------------------------------- */
 
 static long connect_abstract(const char *name)
 {
@@ -278,8 +275,7 @@ static void terminal(void)
                open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC) >= 0 ? "ok" : "refused");
 }
 
-/* --- files ----------------------------------------------------------------------------
- */
+/* --- files -------------------------------------------------------------------------- */
 
 static void write_program(const char *path)
 {
@@ -331,8 +327,7 @@ static long reopen(const char *path)
     return open(link, O_WRONLY | O_CLOEXEC);
 }
 
-/* --- the caller's side ----------------------------------------------------------------
- */
+/* --- the caller's side -------------------------------------------------------------- */
 
 static pid_t command_pid;
 
