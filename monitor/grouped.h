@@ -55,7 +55,8 @@ int sbx_grouped_open(struct sbx_grouped *grouped, const struct sbx_spec *spec,
  * a PID namespace are born in it too. */
 uint64_t sbx_grouped_tasks_of_ours(const struct sbx_spec *spec);
 
-/* For struct sbx_owner: whether that process lives. Context: an int, the root of /proc. */
+/* For struct sbx_owner: whether that process lives. Context: an int, the root of /proc.
+ */
 bool sbx_grouped_owner_lives(pid_t pid, uint64_t start_ticks, void *context);
 
 /* Whether there is a leaf. */

@@ -46,11 +46,11 @@ struct sbx_verify_board {
 struct sbx_verifier {
     uid_t uid; /* the identity that launcher and command will have */
     gid_t gid;
-    bool as_user;          /* that is not ours */
-    const char *bwrap;     /* absolute; NULL: there is none in PATH */
-    const char *probe;     /* absolute path of sbx-probe, be it there or not */
-    int probe_fd;          /* that, open; or a negative errno */
-    int directory_fd;      /* for files that vanish; -1: none could be made */
+    bool as_user;      /* that is not ours */
+    const char *bwrap; /* absolute; NULL: there is none in PATH */
+    const char *probe; /* absolute path of sbx-probe, be it there or not */
+    int probe_fd;      /* that, open; or a negative errno */
+    int directory_fd;  /* for files that vanish; -1: none could be made */
     struct sbx_verify_board *board;
 };
 
