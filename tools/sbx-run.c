@@ -36,6 +36,8 @@ struct scan {
 
 static const char usage_hint[] = " (usage: sbx-run [OPTION]... [--] COMMAND [ARG]...)";
 static const char help_hint[] = " (try sbx-run --help)";
+static const char watch_hint[] =
+    " (it is sbx-watch's: sbx-watch [OPTION]... -- sbx-run [OPTION]... -- COMMAND)";
 
 static const struct sbx_option own_options[] = {
     {"plan", 0, NULL, "Other", "print the plan as JSON and run nothing"},
@@ -69,6 +71,14 @@ static void apply_own(struct scan *scan, const struct sbx_option *own, const cha
     }
 }
 
+/* Who comes from the other program is told so. */
+static const char *hint_at(const char *name)
+{
+    size_t count = 0;
+    const struct sbx_option *others = sbx_options(&count);
+    return sbx_line_find(others, count, name, 0) != NULL ? watch_hint : help_hint;
+}
+
 /* --name, --name=VALUE, --name VALUE. */
 static void scan_long(struct scan *scan, const char *text)
 {
@@ -91,7 +101,7 @@ static void scan_long(struct scan *scan, const char *text)
         value = scan->argv[scan->next++];
     }
     if (sbx_sandbox_set(scan->sandbox, name, value, &error) < 0) {
-        fail(scan, &error, option == NULL ? help_hint : "");
+        fail(scan, &error, option == NULL ? hint_at(name) : "");
     }
 }
 

@@ -49,6 +49,8 @@ struct scan {
 };
 
 static const char help_hint[] = " (try sbx-watch --help)";
+static const char run_hint[] =
+    " (it is sbx-run's: sbx-watch [OPTION]... -- sbx-run [OPTION]... -- COMMAND)";
 static const char usage_hint[] = " (usage: sbx-watch [OPTION]... [--] COMMAND [ARG]...)";
 
 static const struct sbx_option own_options[] = {
@@ -127,13 +129,21 @@ static void apply_to_verification(struct scan *scan, const struct sbx_option *op
     }
 }
 
+/* Who comes from the other program is told so. */
+static const char *hint_at(const char *name)
+{
+    size_t count = 0;
+    const struct sbx_option *others = sbx_sandbox_options(&count);
+    return sbx_line_find(others, count, name, 0) != NULL ? run_hint : help_hint;
+}
+
 /* `option` is NULL for a name that no option has. */
 static void apply_to_run(struct scan *scan, const struct sbx_option *option,
                          const char *name, const char *value)
 {
     struct sbx_error error = {.code = EINVAL, .stage = SBX_STAGE_OPTIONS};
     if (sbx_spec_set(scan->spec, name, value, &error) < 0) {
-        fail(scan, &error, option == NULL ? help_hint : "");
+        fail(scan, &error, option == NULL ? hint_at(name) : "");
         return;
     }
     if (option != NULL && scan->run_option == NULL) {
