@@ -109,7 +109,7 @@ static int cover(struct sbx_plan *plan, const struct sbx_mount *shown, const cha
 {
     char path[PATH_MAX];
     char quoted[SBX_QUOTE_SIZE];
-    struct sbx_inside at;
+    struct sbx_inside at = {.exists = false};
     int r = sbx_path_absolute(shown->destination, sbx_path_rest(point, shown->source) + 1,
                               path);
     r = r == 0 ? sbx_inside(plan, path, &at) : r;
