@@ -476,6 +476,15 @@ static void serve(struct inner *inner)
     }
 }
 
+/* Who wanted the command may have ended meanwhile. */
+static int check_lifeline(const struct inner *inner, struct sbx_error *err)
+{
+    struct pollfd end = {.fd = inner->talk.fd, .events = 0};
+    return poll(&end, 1, 0) > 0 && (end.revents & POLLHUP) != 0
+               ? failed(err, EPIPE, "sbx-run has ended")
+               : 0;
+}
+
 static int run(char *const *argv, struct inner *inner, struct sbx_error *err)
 {
     struct sbx_inner_job job = {.program = NULL};
@@ -490,6 +499,9 @@ static int run(char *const *argv, struct inner *inner, struct sbx_error *err)
     }
     if (error == 0) {
         sbx_inner_tell(&inner->talk, SBX_INNER_READY, 0, NULL);
+        error = check_lifeline(inner, err);
+    }
+    if (error == 0) {
         error = start(inner, &job, err);
     }
     if (error < 0) {

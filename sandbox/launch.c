@@ -50,11 +50,22 @@ static int place_descriptors(const struct sbx_flight *flight)
     return dup2(flight->said_write, STDERR_FILENO) < 0 ? errno : 0;
 }
 
-static _Noreturn void be_bubblewrap(const struct sbx_flight *flight, int tell)
+/* bubblewrap asks for that itself, but does not look whether it was too late. */
+static int die_with(pid_t parent)
+{
+    if (prctl(PR_SET_PDEATHSIG, (unsigned long)SIGKILL, 0, 0, 0) < 0) {
+        return errno;
+    }
+    return getppid() == parent ? 0 : ESRCH;
+}
+
+static _Noreturn void be_bubblewrap(const struct sbx_flight *flight, pid_t parent,
+                                    int tell)
 {
     static char *const nothing[] = {NULL};
     int code = place_descriptors(flight);
     code = code == 0 ? become(flight->plan) : code;
+    code = code == 0 ? die_with(parent) : code; /* a change of user would clear it */
     if (code == 0) {
         (void)execve(flight->plan->bwrap, flight->argv, nothing);
         code = errno;
@@ -71,9 +82,10 @@ int sbx_flight_start(struct sbx_flight *flight, struct sbx_error *err)
                              sbx_errno_text(errno).text);
     }
     flight->exec_failed = ends[0];
+    pid_t parent = getpid();
     pid_t pid = fork();
     if (pid == 0) {
-        be_bubblewrap(flight, ends[1]);
+        be_bubblewrap(flight, parent, ends[1]);
     }
     int code = errno;
     (void)close(ends[1]);

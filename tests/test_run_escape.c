@@ -508,6 +508,29 @@ START_TEST(test_part_killed)
 }
 END_TEST
 
+/* So early that bubblewrap has not asked yet to die with it. */
+START_TEST(test_killed_early)
+{
+    static const struct sbx_scene scene = {
+        .name = "sbx-run is killed before bubblewrap begins",
+        .before = "printf '#!/bin/sh\\nkill -KILL $PPID\\nexec %s \"$@\"\\n' \"$BW\" "
+                  ">../fake; chmod 755 ../fake",
+        .options = "--bwrap $D/fake --bind $W",
+        .inside = "echo ran >%W/f",
+        .signal = SIGKILL,
+    };
+    enum sbx_identity identity = (enum sbx_identity)_i;
+    if (!sbx_kit_identity(identity)) {
+        return;
+    }
+    struct sbx_play play = {.scene = &scene, .identity = identity};
+    ck_assert(sbx_play_start(&play));
+    sbx_play_finish(&play);
+    sbx_play_done(&play);
+    sbx_kit_reap(GONE_SECONDS);
+}
+END_TEST
+
 START_TEST(test_monitor_killed)
 {
     static const struct sbx_scene scene = {
@@ -573,6 +596,7 @@ int main(void)
     tcase_add_loop_test(tcase, test_killed, 0, SBX_IDENTITY_COUNT);
     tcase_add_loop_test(tcase, test_part_killed, 0, SBX_IDENTITY_COUNT);
     tcase_add_loop_test(tcase, test_stopped_and_killed, 0, SBX_IDENTITY_COUNT);
+    tcase_add_loop_test(tcase, test_killed_early, 0, SBX_IDENTITY_COUNT);
     tcase_add_loop_test(tcase, test_monitor_killed, 0, SBX_IDENTITY_COUNT);
     tcase_add_loop_test(tcase, test_thread, 0, SBX_IDENTITY_COUNT);
     return sbx_fixture_run(suite);
