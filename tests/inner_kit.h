@@ -14,7 +14,6 @@
 
 struct sock_filter;
 
-
 /* What is zero, is usual. */
 struct sbx_kit_inner_job {
     const char *const *argv;        /* of the command */
