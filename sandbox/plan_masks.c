@@ -22,9 +22,18 @@ static const char *const default_masks[] = {"/home", "/root", "/var", "/data"};
 
 /* An ordinary user cannot read these; whoever is confined as root would be their owner.
  */
-static const char *const secrets[] = {"/etc/shadow",     "/etc/shadow-", "/etc/gshadow",
-                                      "/etc/gshadow-",   "/etc/sudoers", "/etc/sudoers.d",
-                                      "/etc/ssl/private"};
+static const char *const secrets[] = {"/etc/shadow",
+                                      "/etc/shadow-",
+                                      "/etc/gshadow",
+                                      "/etc/gshadow-",
+                                      "/etc/sudoers",
+                                      "/etc/sudoers.d",
+                                      "/etc/ssl/private",
+                                      "/etc/security/opasswd",
+                                      "/etc/krb5.keytab",
+                                      "/etc/ssh/ssh_host_rsa_key",
+                                      "/etc/ssh/ssh_host_ecdsa_key",
+                                      "/etc/ssh/ssh_host_ed25519_key"};
 
 static bool is_below_one(const struct sbx_strings *masks, const char *path)
 {
