@@ -195,22 +195,6 @@ static bool has_executed(const struct sbx_launch *launch, pid_t pid)
                                 : !sbx_launch_is_without_exec(pid);
 }
 
-static bool is_fault(int signal_number)
-{
-    switch (signal_number) {
-    case SIGSEGV:
-    case SIGBUS:
-    case SIGILL:
-    case SIGFPE:
-    case SIGABRT:
-    case SIGTRAP:
-    case SIGSYS:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* How the command's process has ended, where that is not the leader. */
 static void take_noted_end(const struct sbx_namespace_note *note, siginfo_t *end)
 {
@@ -242,7 +226,7 @@ static int judge_silence(const struct sbx_launch *launch, pid_t pid,
                               "the child exited with status %d before exec, and told no "
                               "reason (EPROTO)",
                               end.si_status);
-    } else if (is_fault(end.si_status)) {
+    } else if (sbx_launch_is_fault(end.si_status)) {
         error = sbx_error_set(err, EPROTO, SBX_STAGE_LAUNCH,
                               "the child was ended by %s before exec (EPROTO)",
                               sbx_text_signal_name(end.si_status, name));

@@ -62,6 +62,10 @@ bool sbx_launch_is_without_exec(pid_t pid);
 int sbx_launch_exec(const struct sbx_launch_child *child, int *ret_status,
                     struct sbx_error *err);
 
+/* Whether a child that was ended by it before exec has stumbled over something of ours.
+ */
+bool sbx_launch_is_fault(int signal_number);
+
 /* "WHAT: permission denied (EACCES)", stage launch. Returns -code. */
 int sbx_launch_failed(struct sbx_error *err, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

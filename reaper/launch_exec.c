@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -275,4 +276,20 @@ int sbx_launch_exec(const struct sbx_launch_child *child, int *ret_status,
     return sbx_error_set(
         err, ENOENT, SBX_STAGE_EXEC, "exec \"%s\": %s (ENOENT)", shown(name, buffer),
         *name == '\0' ? "no such file or directory" : "not found in PATH");
+}
+
+bool sbx_launch_is_fault(int signal_number)
+{
+    switch (signal_number) {
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGILL:
+    case SIGFPE:
+    case SIGABRT:
+    case SIGTRAP:
+    case SIGSYS:
+        return true;
+    default:
+        return false;
+    }
 }

@@ -268,22 +268,6 @@ static void look_at_pipe(struct inner *inner)
     }
 }
 
-static bool is_fault(int signal_number)
-{
-    switch (signal_number) {
-    case SIGSEGV:
-    case SIGBUS:
-    case SIGILL:
-    case SIGFPE:
-    case SIGABRT:
-    case SIGTRAP:
-    case SIGSYS:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* It ended before exec, without a word. A signal that came from somewhere is the
  * command's end; all else is our failure. */
 static void judge_silence(struct inner *inner, int status)
@@ -296,7 +280,7 @@ static void judge_silence(struct inner *inner, int status)
                             "reason (EPROTO)",
                             WEXITSTATUS(status));
         say_failed(inner, SBX_STATUS_FAILED, &error);
-    } else if (is_fault(WTERMSIG(status))) {
+    } else if (sbx_launch_is_fault(WTERMSIG(status))) {
         (void)sbx_error_set(&error, EPROTO, SBX_STAGE_LAUNCH,
                             "the child was ended by %s before exec (EPROTO)",
                             sbx_text_signal_name(WTERMSIG(status), name));

@@ -19,8 +19,16 @@
 
 /* --- what the plan owns --- */
 
-static const char *keep(struct sbx_plan *plan, struct sbx_strings *strings, char *text)
+static const char *keep(struct sbx_plan *plan, struct sbx_strings *strings,
+                        const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
+static const char *keep(struct sbx_plan *plan, struct sbx_strings *strings,
+                        const char *format, va_list args)
 {
+    SBX_AUTO_FREE char *text = NULL;
+    if (vasprintf(&text, format, args) < 0) {
+        text = NULL;
+    }
     if (text == NULL || sbx_strings_add(strings, text, strlen(text)) < 0) {
         plan->no_memory = true;
         return "";
@@ -30,26 +38,19 @@ static const char *keep(struct sbx_plan *plan, struct sbx_strings *strings, char
 
 const char *sbx_plan_text(struct sbx_plan *plan, const char *format, ...)
 {
-    SBX_AUTO_FREE char *text = NULL;
     va_list args;
     va_start(args, format);
-    if (vasprintf(&text, format, args) < 0) {
-        text = NULL;
-    }
+    const char *text = keep(plan, &plan->texts, format, args);
     va_end(args);
-    return keep(plan, &plan->texts, text);
+    return text;
 }
 
 void sbx_plan_warn(struct sbx_plan *plan, const char *format, ...)
 {
-    SBX_AUTO_FREE char *text = NULL;
     va_list args;
     va_start(args, format);
-    if (vasprintf(&text, format, args) < 0) {
-        text = NULL;
-    }
+    (void)keep(plan, &plan->warnings, format, args);
     va_end(args);
-    (void)keep(plan, &plan->warnings, text);
 }
 
 int sbx_plan_mount(struct sbx_plan *plan, const struct sbx_mount *mount,

@@ -356,8 +356,7 @@ static void leave(struct watch *watch)
         }
     }
     if (flight->bwrap > 0 && kill(flight->bwrap, SIGKILL) == 0) {
-        (void)waitpid(flight->bwrap, NULL, 0);
-        flight->bwrap = 0;
+        await_bwrap(watch, sbx_clock_add(sbx_clock_us(), KILL_BOUND_US));
     }
 }
 
@@ -408,7 +407,7 @@ static int explain_end(const struct watch *watch, struct sbx_error *err)
 {
     char name[SBX_SIGNAL_NAME_SIZE];
     if (watch->parent_ended) {
-        return sbx_error_set(err, ECHILD, SBX_STAGE_LAUNCH,
+        return sbx_error_set(err, ECANCELED, SBX_STAGE_LAUNCH,
                              "whoever started this ended before the command ran");
     }
     return sbx_error_set(err, EINTR, SBX_STAGE_LAUNCH,
@@ -442,10 +441,6 @@ static int explain(struct watch *watch, int *ret_status, struct sbx_error *err)
     if (read(watch->flight->exec_failed, &code, sizeof code) == (ssize_t)sizeof code) {
         return sbx_error_set(err, code, SBX_STAGE_LAUNCH, "%s: %s", plan->bwrap,
                              sbx_errno_text(code).text);
-    }
-    if (watch->parent_ended) {
-        return sbx_error_set(err, ECANCELED, SBX_STAGE_LAUNCH,
-                             "who has started us has ended (ECANCELED)");
     }
     const char *said = last_line(watch->said);
     if (watch->parent_ended || (watch->killed_by != 0 && said[0] == '\0')) {

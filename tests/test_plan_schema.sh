@@ -23,7 +23,7 @@ plan() {
 plan -- true
 plan --network none --proc -- sh -c 'printf "\t\\\377"'
 plan --bind work --mask work/hidden --chdir work -- "./a \"tool\""
-plan --ro-bind work:/work --no-default-masks --self-exe /work/hidden/../'a "tool"' -- /work/x
+plan --ro-bind work:/job --no-default-masks --self-exe /job/hidden/../'a "tool"' -- /job/x
 plan --ro-bind / -- true
 plan --env HOME=/ --env NO_SUCH_VARIABLE --rlimit nofile=64 --rlimit core=0 --rlimit as=unlimited --rlimit cpu=5 -- true
 plan --seccomp none --tmp-size 1M -- "$scratch/alone" ''
