@@ -513,8 +513,10 @@ START_TEST(test_killed_early)
 {
     static const struct sbx_scene scene = {
         .name = "sbx-run is killed before bubblewrap begins",
-        .before = "printf '#!/bin/sh\\nkill -KILL $PPID\\nexec %s \"$@\"\\n' \"$BW\" "
-                  ">../fake; chmod 755 ../fake",
+        /* Until its parent has been put away: by then it must have died itself. */
+        .before = "printf '#!/bin/sh\\nkill -KILL $PPID\\n"
+                  "while kill -0 $PPID 2>/dev/null; do :; done\\n"
+                  "exec %s \"$@\"\\n' \"$BW\" >../fake; chmod 755 ../fake",
         .options = "--bwrap $D/fake --bind $W",
         .inside = "echo ran >%W/f",
         .signal = SIGKILL,
