@@ -118,6 +118,13 @@ int sbx_loop_add_fd(struct sbx_loop *loop, int fd, sbx_callback *callback, void 
     return fd < 0 ? -EBADF : add(loop, fd, EV_READ | EV_PERSIST, &form, ret_source);
 }
 
+int sbx_loop_add_writer(struct sbx_loop *loop, int fd, sbx_callback *callback,
+                        void *context, struct sbx_source **ret_source)
+{
+    struct sbx_source form = {.callback = callback, .context = context};
+    return fd < 0 ? -EBADF : add(loop, fd, EV_WRITE | EV_PERSIST, &form, ret_source);
+}
+
 int sbx_loop_add_timer(struct sbx_loop *loop, sbx_callback *callback, void *context,
                        struct sbx_source **ret_source)
 {
@@ -159,4 +166,15 @@ int sbx_loop_run(struct sbx_loop *loop)
 void sbx_loop_stop(struct sbx_loop *loop)
 {
     (void)event_base_loopbreak(loop->base);
+}
+
+int sbx_loop_step(struct sbx_loop *loop, bool wait)
+{
+    int flags = EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY | (wait ? 0 : EVLOOP_NONBLOCK);
+    return event_base_loop(loop->base, flags) < 0 ? -EIO : 0;
+}
+
+struct event_base *sbx_loop_base(struct sbx_loop *loop)
+{
+    return loop->base;
 }

@@ -18,6 +18,8 @@ command pkg-config pkg-config
 module libevent_core libevent-dev
 module libproc2 libproc2-dev
 module libcgroup libcgroup-dev
+module jansson libjansson-dev
+module nettle nettle-dev
 command bwrap bubblewrap'
 
 # What the tests and the other lanes of tools/check need on top of that.
@@ -40,8 +42,8 @@ command file file
 file /usr/bin/time time
 file /usr/bin/python3 python3
 python jsonschema python3-jsonschema
-module check check
-module jansson libjansson-dev'
+command curl curl
+module check check'
 
 say() {
     printf '%s\n' "$*"

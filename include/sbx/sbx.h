@@ -188,6 +188,12 @@ SBX_PUBLIC int sbx_run_cancel(struct sbx_run *run);
  * -EAGAIN. */
 SBX_PUBLIC int sbx_run_signal(struct sbx_run *run, int signal_number);
 
+/* Holds all members where they are, and lets them go on. Time limits go on meanwhile, but
+ * for `idle`; the end of a run that is paused continues what it has to. Never waits. As
+ * sbx_run_cancel. */
+SBX_PUBLIC int sbx_run_pause(struct sbx_run *run);
+SBX_PUBLIC int sbx_run_resume(struct sbx_run *run);
+
 /* How it has ended; NULL before sbx_run_next or sbx_run_wait has said that it has. */
 SBX_PUBLIC const struct sbx_result *sbx_run_result(const struct sbx_run *run);
 
@@ -335,6 +341,130 @@ SBX_PUBLIC const char *sbx_verification_text(struct sbx_verification *verificati
 /* 1: the minimal sandbox has run, and all that is needed holds; else 0. What does not
  * apply here holds where its group is needed, and does not where it is itself. */
 SBX_PUBLIC int sbx_verification_holds(const struct sbx_verification *verification);
+
+/*
+ * --- executions ---
+ *
+ * What `sbxd` does: commands that are started under an id and outlive whoever has asked
+ * for them, also this process; see sbxd(8). These functions are in a library of their
+ * own, libsbx-supervisor.
+ *
+ * Each execution lives in processes of its own and in a place of the state directory.
+ * One process at a time has that open; the next one finds what goes on, and what has
+ * ended. All calls are for one thread.
+ */
+struct sbx_supervisor;
+
+/* The options of sbxd, static. */
+SBX_PUBLIC const struct sbx_option *sbx_supervisor_options(size_t *ret_count);
+
+/* A new one, owned by the caller; NULL when memory is short. Freeing it leaves the
+ * executions alone. */
+SBX_PUBLIC struct sbx_supervisor *sbx_supervisor_new(void);
+SBX_PUBLIC void sbx_supervisor_free(struct sbx_supervisor *supervisor);
+
+/* As sbx_spec_set. */
+SBX_PUBLIC int sbx_supervisor_set(struct sbx_supervisor *supervisor, const char *name,
+                                  const char *value, struct sbx_error *err);
+
+/* Opens the state directory, and finds the executions in it. -EBUSY: another process has
+ * it open. */
+SBX_PUBLIC int sbx_supervisor_open(struct sbx_supervisor *supervisor,
+                                   struct sbx_error *err);
+
+/* Serves it over HTTP on a Unix socket until SIGTERM, SIGINT or a request ends that; the
+ * executions go on. Opens it if that was not done. 0, or a negative errno. */
+SBX_PUBLIC int sbx_supervisor_serve(struct sbx_supervisor *supervisor,
+                                    struct sbx_error *err);
+
+/* For a program with no service: does what is due, waits for at most that long until
+ * something has happened. 0 or a negative errno. */
+SBX_PUBLIC int sbx_supervisor_step(struct sbx_supervisor *supervisor, uint64_t timeout_us,
+                                   struct sbx_error *err);
+
+/*
+ * Starts the execution that a request (JSON, as for POST /v1/executions) describes. 1: it
+ * was started; 0: there is one of that id and request already. -EINVAL: the request makes
+ * no sense; -EPERM: the operator does not allow it; -EEXIST: the id is taken by another
+ * request; -EDQUOT: too many run. *ret_snapshot: JSON, for the caller to free.
+ */
+SBX_PUBLIC int sbx_supervisor_start(struct sbx_supervisor *supervisor,
+                                    const char *request, size_t length,
+                                    char **ret_snapshot, struct sbx_error *err);
+
+/* As the answers of the service: JSON, for the caller to free. -ENOENT: no such id. */
+SBX_PUBLIC int sbx_supervisor_show(struct sbx_supervisor *supervisor, const char *id,
+                                   char **ret_snapshot, struct sbx_error *err);
+SBX_PUBLIC int sbx_supervisor_list(struct sbx_supervisor *supervisor, char **ret_list,
+                                   struct sbx_error *err);
+SBX_PUBLIC int sbx_supervisor_events(struct sbx_supervisor *supervisor, const char *id,
+                                     uint64_t after, char **ret_events,
+                                     struct sbx_error *err);
+
+/* A part of what a command wrote. */
+struct sbx_output {
+    uint64_t offset;    /* of the first byte in the buffer */
+    uint64_t gap_bytes; /* dropped between what was asked for and that */
+    size_t length;      /* bytes in the buffer; 0: nothing more (yet) */
+    int ended;          /* nothing will come behind them */
+};
+
+/* Reads from stream 1 (stdout) or 2 (stderr), from that offset on. */
+SBX_PUBLIC int sbx_supervisor_output(struct sbx_supervisor *supervisor, const char *id,
+                                     int stream, uint64_t offset, void *buffer,
+                                     size_t size, struct sbx_output *ret_output,
+                                     struct sbx_error *err);
+
+/* Orders, which never wait: that it was accepted says nothing about what came of it.
+ * -ENOENT; -ESRCH: it is over. */
+SBX_PUBLIC int sbx_supervisor_cancel(struct sbx_supervisor *supervisor, const char *id,
+                                     struct sbx_error *err);
+SBX_PUBLIC int sbx_supervisor_signal(struct sbx_supervisor *supervisor, const char *id,
+                                     int signal_number, struct sbx_error *err);
+
+/* Forgets one that is settled: 0. One that runs is cancelled, and forgotten when it is
+ * settled: -EINPROGRESS. */
+SBX_PUBLIC int sbx_supervisor_remove(struct sbx_supervisor *supervisor, const char *id,
+                                     struct sbx_error *err);
+
+/*
+ * --- a client of sbxd ---
+ */
+struct sbx_client;
+struct sbx_reply;
+
+/* One request. */
+struct sbx_call {
+    const char *method; /* "GET" ... */
+    const char *path;   /* with its query: "/v1/executions/x/events?after=3" */
+    const char *body;   /* NULL: none */
+    size_t length;
+    uint64_t timeout_us; /* for all of it; 0: for ever */
+};
+
+/* For the service on that socket; NULL: where an sbxd of this user has it. Connects with
+ * the first call, and again when the service was restarted. NULL when memory is short. */
+SBX_PUBLIC struct sbx_client *sbx_client_new(const char *socket_path);
+SBX_PUBLIC void sbx_client_free(struct sbx_client *client);
+
+/* Where it would connect to. */
+SBX_PUBLIC const char *sbx_client_socket(const struct sbx_client *client);
+
+/* Asks, and waits for the answer, whatever its status is. 0 and a reply, owned by the
+ * caller; -ENOENT, -ECONNREFUSED: nobody serves there; -ETIMEDOUT; -EPROTO: what answers
+ * is no HTTP; -EPIPE: it was cut off. No request is sent twice. */
+SBX_PUBLIC int sbx_client_call(struct sbx_client *client, const struct sbx_call *call,
+                               struct sbx_reply **ret_reply, struct sbx_error *err);
+
+SBX_PUBLIC void sbx_reply_free(struct sbx_reply *reply);
+SBX_PUBLIC int sbx_reply_status(const struct sbx_reply *reply);
+/* The value of a header, whatever its case; NULL: it is not there. */
+SBX_PUBLIC const char *sbx_reply_header(const struct sbx_reply *reply, const char *name);
+/* Terminated behind its last byte. */
+SBX_PUBLIC const char *sbx_reply_body(const struct sbx_reply *reply, size_t *ret_length);
+
+/* The whole of the program sbx-keeper, as sbx_monitor_main. In libsbx. */
+SBX_PUBLIC int sbx_keeper_main(int argc, char *argv[]);
 
 /* "0.1.0" */
 SBX_PUBLIC const char *sbx_version(void);
