@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,24 +20,56 @@
 #define HEAD_SIZE offsetof(struct sbx_control, data)
 #define BACKLOG 8
 
-int sbx_control_send(int socket, const struct sbx_control *message)
+int sbx_control_send(int socket, const struct sbx_control *message, int fd)
 {
+    char room[CMSG_SPACE(sizeof fd)] = {0};
+    struct iovec part = {.iov_base = (void *)(uintptr_t)message,
+                         .iov_len = HEAD_SIZE + message->length};
+    struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+    if (fd >= 0) {
+        header.msg_control = room;
+        header.msg_controllen = sizeof room;
+        struct cmsghdr *extra = CMSG_FIRSTHDR(&header);
+        extra->cmsg_level = SOL_SOCKET;
+        extra->cmsg_type = SCM_RIGHTS;
+        extra->cmsg_len = CMSG_LEN(sizeof fd);
+        memcpy(CMSG_DATA(extra), &fd, sizeof fd);
+    }
     ssize_t sent;
     do {
-        sent = send(socket, message, HEAD_SIZE + message->length,
-                    MSG_DONTWAIT | MSG_NOSIGNAL);
+        sent = sendmsg(socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
     } while (sent < 0 && errno == EINTR);
     if (sent >= 0) {
         return 0;
     }
-    return errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM ? -EAGAIN : -EPIPE;
+    return errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM || errno == ETOOMANYREFS
+               ? -EAGAIN
+               : -EPIPE;
 }
 
-int sbx_control_receive(int socket, struct sbx_control *ret_message)
+/* At most one descriptor has room. */
+static int take_fd(struct msghdr *header)
 {
+    int fd = -1;
+    struct cmsghdr *extra = CMSG_FIRSTHDR(header);
+    if (extra != NULL && extra->cmsg_level == SOL_SOCKET &&
+        extra->cmsg_type == SCM_RIGHTS && extra->cmsg_len == CMSG_LEN(sizeof fd)) {
+        memcpy(&fd, CMSG_DATA(extra), sizeof fd);
+    }
+    return fd;
+}
+
+int sbx_control_receive(int socket, struct sbx_control *ret_message, int *ret_fd)
+{
+    char room[CMSG_SPACE(sizeof(int))];
+    struct iovec part = {.iov_base = ret_message, .iov_len = sizeof *ret_message};
+    struct msghdr header = {.msg_iov = &part,
+                            .msg_iovlen = 1,
+                            .msg_control = room,
+                            .msg_controllen = sizeof room};
     ssize_t size;
     do {
-        size = recv(socket, ret_message, sizeof *ret_message, MSG_DONTWAIT | MSG_TRUNC);
+        size = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     } while (size < 0 && errno == EINTR);
     if (size < 0 && errno == EAGAIN) {
         return 0;
@@ -44,9 +77,13 @@ int sbx_control_receive(int socket, struct sbx_control *ret_message)
     if (size <= 0) {
         return -EPIPE;
     }
-    bool whole = (size_t)size >= HEAD_SIZE &&
+    SBX_AUTO_CLOSE int fd = take_fd(&header);
+    bool whole = (size_t)size >= HEAD_SIZE && (header.msg_flags & MSG_TRUNC) == 0 &&
                  ret_message->length <= SBX_CONTROL_DATA_MAX &&
                  (size_t)size == HEAD_SIZE + ret_message->length;
+    if (whole && ret_fd != NULL) {
+        *ret_fd = sbx_fd_steal(&fd);
+    }
     return whole ? 1 : -EBADMSG;
 }
 

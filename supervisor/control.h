@@ -18,8 +18,10 @@
 
 #define SBX_CONTROL_PROTOCOL 1U
 
-/* Of standard input in one order. */
+/* Of standard input in one order: so much in the record itself, more in a file in memory
+ * that goes along. */
 #define SBX_CONTROL_DATA_MAX ((size_t)16 * 1024)
+#define SBX_STDIN_MAX ((size_t)1024 * 1024)
 
 enum sbx_control_kind {
     /* sbxd: answered by ANSWER with the same ticket. */
@@ -55,12 +57,14 @@ struct sbx_control {
     char data[SBX_CONTROL_DATA_MAX]; /* only so much of it goes as is used */
 };
 
-/* Sends one record without waiting. 0; -EAGAIN: no room now; -EPIPE: nobody is there. */
-int sbx_control_send(int socket, const struct sbx_control *message);
+/* Sends one record without waiting; `fd` goes along unless it is -1. 0; -EAGAIN: no room
+ * now; -EPIPE: nobody is there. */
+int sbx_control_send(int socket, const struct sbx_control *message, int fd);
 
 /* Receives one without waiting. 1; 0: none now; -EPIPE: the other side is gone; -EBADMSG:
- * what came is none. */
-int sbx_control_receive(int socket, struct sbx_control *ret_message);
+ * what came is none. *ret_fd is what went along, the caller's, or -1; ret_fd NULL: closes
+ * it. */
+int sbx_control_receive(int socket, struct sbx_control *ret_message, int *ret_fd);
 
 /* In the keeper: makes the socket `control` in that directory, mode 0600. A descriptor
  * that listens, or a negative errno. */

@@ -88,8 +88,8 @@ struct sbx_waiter *sbx_execution_order(struct sbx_execution *execution,
                                        const struct sbx_control *order,
                                        sbx_done_callback *done, void *context);
 
-/* As an order of STDIN of any length up to SBX_STDIN_MAX: all of it or nothing. */
-#define SBX_STDIN_MAX ((size_t)1024 * 1024)
+/* As an order of STDIN of any length up to SBX_STDIN_MAX (control.h): all of it or
+ * nothing. */
 struct sbx_waiter *sbx_execution_write_stdin(struct sbx_execution *execution,
                                              const char *data, size_t length, bool close,
                                              sbx_done_callback *done, void *context);
@@ -115,6 +115,10 @@ void sbx_execution_taken(struct sbx_execution *execution, int stream, uint64_t o
 /* Forgets a settled one at once (0), or has it cancelled and forgotten once it is settled
  * (-EINPROGRESS). */
 int sbx_execution_remove(struct sbx_execution *execution);
+
+/* Ends sbx_supervisor_serve: with `cancel`, when all executions were cancelled and are
+ * settled, or a minute has passed. No new ones are started from now on (-ESHUTDOWN). */
+void sbx_supervisor_shut_down(struct sbx_supervisor *supervisor, bool cancel);
 
 struct sbx_supervisor_stats {
     uint64_t active_count; /* not settled */
