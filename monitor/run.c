@@ -489,3 +489,19 @@ int sbx_report_failure(const struct sbx_spec *spec, const struct sbx_error *fail
     (void)munmap(shared, sizeof *shared);
     return r;
 }
+
+void sbx_run_bury(const struct sbx_spec *spec)
+{
+    struct shared *shared = map_shared();
+    if (shared == NULL) {
+        return;
+    }
+    struct run run = {.spec = spec, .shared = shared};
+    start_record(&shared->record);
+    sbx_grouped_init(&run.grouped, &shared->grouped);
+    (void)sbx_error_set(&shared->record.error, ESRCH, SBX_STAGE_MONITOR,
+                        "guard and monitor were killed; their caller has ended the tree");
+    sbx_watch_lost(spec, &shared->record, &shared->pair, &run.grouped);
+    (void)publish_record(&run, NULL);
+    (void)munmap(shared, sizeof *shared);
+}

@@ -20,4 +20,8 @@ int sbx_run_check(const struct sbx_spec *spec, struct sbx_error *err);
 void sbx_run_served(const struct sbx_spec *spec, const struct sbx_error *failure,
                     struct sbx_service *service);
 
+/* For a child subreaper whose run has lost both of its processes: ends every descendant
+ * of the calling process, and publishes a report with outcome lost. */
+void sbx_run_bury(const struct sbx_spec *spec);
+
 #endif

@@ -21,10 +21,16 @@
 
 #include <sbx/sbx.h>
 
-/* Starts the keeper of a place that was reserved. Takes place->lock: from now on the
+struct sbx_keeper_means {
+    const char *program;       /* absolute path of sbx-keeper */
+    uint64_t descriptors_soft; /* RLIMIT_NOFILE, soft, that the command is to have */
+};
+
+/* Starts the keeper of a place that was reserved. Drops place->lock: from now on the
  * processes of the run hold it, and this one does not. *ret_control is the first control
- * socket. On failure nothing runs. */
+ * socket. On failure nothing runs, and the lock is still held. */
 int sbx_keeper_spawn(const struct sbx_request *request, struct sbx_place *place,
-                     const char *program, int *ret_control, struct sbx_error *err);
+                     const struct sbx_keeper_means *means, int *ret_control,
+                     struct sbx_error *err);
 
 #endif
