@@ -102,7 +102,8 @@ static bool parent_sweeps(void)
     path[length] = '\0';
     const char *slash = strrchr(path, '/');
     const char *name = slash != NULL ? slash + 1 : path;
-    return strcmp(name, "sbx-watch") == 0 || strcmp(name, "sbx-monitor") == 0;
+    return strcmp(name, "sbx-watch") == 0 || strcmp(name, "sbx-monitor") == 0 ||
+           strcmp(name, "sbx-keeper") == 0;
 }
 
 /* --- words down --- */

@@ -91,7 +91,7 @@ struct sbx_waiter *sbx_execution_order(struct sbx_execution *execution,
 /* As an order of STDIN of any length up to SBX_STDIN_MAX (control.h): all of it or
  * nothing. */
 struct sbx_waiter *sbx_execution_write_stdin(struct sbx_execution *execution,
-                                             const char *data, size_t length, bool close,
+                                             const char *data, size_t length, bool closes,
                                              sbx_done_callback *done, void *context);
 
 /* `done` is called with 0 once something is behind the marks or it is settled (then also

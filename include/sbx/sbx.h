@@ -409,10 +409,19 @@ struct sbx_output {
     int ended;          /* nothing will come behind them */
 };
 
-/* Reads from stream 1 (stdout) or 2 (stderr), from that offset on. */
+/* What is wanted of it. */
+struct sbx_output_wish {
+    int stream;      /* 1: stdout, 2: stderr */
+    uint64_t offset; /* from there on */
+    void *buffer;
+    size_t size;
+};
+
+/* Reads what is kept, as far as it is there. Where the command is to pause when nobody
+ * reads, all before the offset counts as taken. */
 SBX_PUBLIC int sbx_supervisor_output(struct sbx_supervisor *supervisor, const char *id,
-                                     int stream, uint64_t offset, void *buffer,
-                                     size_t size, struct sbx_output *ret_output,
+                                     const struct sbx_output_wish *wish,
+                                     struct sbx_output *ret_output,
                                      struct sbx_error *err);
 
 /* Orders, which never wait: that it was accepted says nothing about what came of it.
