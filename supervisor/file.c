@@ -1,0 +1,117 @@
+/*
+ * file.c - see file.h.
+ */
+#include "supervisor/file.h"
+
+#include "base/error.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+/* Every flag that keeps an open from following, waiting, or being inherited. */
+#define CAREFULLY (O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+
+static int allocate(int fd, size_t size)
+{
+    int code;
+    do {
+        code = posix_fallocate(fd, 0, (off_t)size);
+    } while (code == EINTR);
+    return -code;
+}
+
+int sbx_file_create(int directory, const char *name, size_t size, struct sbx_error *err)
+{
+    SBX_AUTO_CLOSE int fd =
+        openat(directory, name, O_RDWR | O_CREAT | O_EXCL | CAREFULLY, S_IRUSR | S_IWUSR);
+    if (fd < 0) {
+        return sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "cannot make the file %s: %s",
+                             name, sbx_errno_text(errno).text);
+    }
+    /* The umask may have taken what its owner needs. */
+    int r = fchmod(fd, S_IRUSR | S_IWUSR) < 0 ? -errno : 0;
+    if (r == 0 && size > 0) {
+        r = allocate(fd, size);
+    }
+    if (r < 0) {
+        (void)unlinkat(directory, name, 0);
+        return sbx_error_set(err, -r, SBX_STAGE_LAUNCH,
+                             "cannot get %zu bytes for the file %s: %s", size, name,
+                             sbx_errno_text(-r).text);
+    }
+    return sbx_fd_steal(&fd);
+}
+
+int sbx_file_create_mapped(int directory, const char *name, size_t size,
+                           void **ret_memory, struct sbx_error *err)
+{
+    SBX_AUTO_CLOSE int fd = sbx_file_create(directory, name, size, err);
+    if (fd < 0) {
+        return fd;
+    }
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED) {
+        int code = errno;
+        (void)unlinkat(directory, name, 0);
+        return sbx_error_set(err, code, SBX_STAGE_LAUNCH, "cannot map the file %s: %s",
+                             name, sbx_errno_text(code).text);
+    }
+    *ret_memory = memory;
+    return 0;
+}
+
+int sbx_file_open(int directory, const char *name, int access, uint64_t *ret_size)
+{
+    SBX_AUTO_CLOSE int fd = openat(directory, name, access | CAREFULLY);
+    if (fd < 0) {
+        bool passes =
+            errno == ENOENT || errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+        return passes ? -errno : -EBADMSG;
+    }
+    struct stat status;
+    if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || status.st_size < 0) {
+        return -EBADMSG;
+    }
+    *ret_size = (uint64_t)status.st_size;
+    return sbx_fd_steal(&fd);
+}
+
+int sbx_file_read(int fd, void *buffer, size_t size, uint64_t offset)
+{
+    char *next = buffer;
+    while (size > 0) {
+        ssize_t length = pread(fd, next, size, (off_t)offset);
+        if (length < 0 && errno == EINTR) {
+            continue;
+        }
+        if (length <= 0) {
+            return -EBADMSG;
+        }
+        next += length;
+        offset += (uint64_t)length;
+        size -= (size_t)length;
+    }
+    return 0;
+}
+
+int sbx_file_write(int fd, const void *data, size_t size, uint64_t offset)
+{
+    const char *next = data;
+    while (size > 0) {
+        ssize_t length = pwrite(fd, next, size, (off_t)offset);
+        if (length < 0 && errno == EINTR) {
+            continue;
+        }
+        if (length < 0) {
+            return -errno;
+        }
+        next += length;
+        offset += (uint64_t)length;
+        size -= (size_t)length;
+    }
+    return 0;
+}
