@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "monitor/capture.h"
 #include "monitor/json.h"
 #include "monitor/sink.h"
 #include "reaper/pidref.h"
@@ -241,19 +240,4 @@ bool sbx_detach_tell_start(struct sbx_detach *detach)
 void sbx_detach_tell_end(struct sbx_detach *detach, int status)
 {
     (void)tell(detach, WORD_ENDED, status);
-}
-
-void sbx_detach_release(const struct sbx_spec *spec)
-{
-    SBX_AUTO_CLOSE int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (!spec->detach || null < 0) {
-        return;
-    }
-    (void)dup2(null, STDIN_FILENO);
-    /* Captured output may have to be passed on by the guard's own hand. */
-    bool needed = spec->report_fd == STDOUT_FILENO ||
-                  (sbx_capture_is_wanted(spec) && spec->streams[1].path == NULL);
-    if (!needed) {
-        (void)dup2(null, STDOUT_FILENO);
-    }
 }

@@ -41,8 +41,4 @@ bool sbx_detach_tell_start(struct sbx_detach *detach);
 /* In the guard: it is over, with that status. Nothing happens if the start was told. */
 void sbx_detach_tell_end(struct sbx_detach *detach, int status);
 
-/* In guard, monitor and reader, when the command has its streams: lets go of standard
- * input and output, so that who waits for the end of them waits for the command alone. */
-void sbx_detach_release(const struct sbx_spec *spec);
-
 #endif

@@ -298,6 +298,7 @@ static void carry_out(struct sbx_watch *watch, enum sbx_step step)
     }
     sbx_watch_set_overdue(watch);
     sbx_logger_look(watch->logger, watch->record, watch->terminate.phase);
+    sbx_watch_tell_news(watch);
     switch (step) {
     case SBX_STEP_SIGNAL:
         signal_politely(watch);

@@ -2,6 +2,7 @@
  * events.c - what the event loop calls: the next sample, the deadline, signals, the
  * guard's messages and its death. Decides nothing by itself but when to look again.
  */
+#include "monitor/notice.h"
 #include "monitor/watch_private.h"
 
 #include "base/clock.h"
@@ -51,6 +52,26 @@ static bool is_named(const struct sbx_watch *watch)
     const struct sbx_record *record = watch->record;
     const struct sbx_member *named = sbx_tree_find(watch->tree, record->leader_pid);
     return record->leader_pid != watch->leader && (named == NULL || !named->wrapper);
+}
+
+void sbx_watch_tell_news(struct sbx_watch *watch)
+{
+    const struct sbx_record *record = watch->record;
+    unsigned news = 0;
+    if (!watch->tells) {
+        return;
+    }
+    if (record->warnings_count != watch->told_warnings) {
+        watch->told_warnings = record->warnings_count;
+        news |= SBX_NEWS_WARNING;
+    }
+    if (record->breach.reason != SBX_REASON_NONE && !watch->told_breach) {
+        watch->told_breach = true;
+        news |= SBX_NEWS_BREACH;
+    }
+    if (news != 0) {
+        sbx_pair_send(watch->link->socket, SBX_MESSAGE_NEWS, (int)news);
+    }
 }
 
 void sbx_watch_note_command(struct sbx_watch *watch)
@@ -176,6 +197,7 @@ void sbx_watch_on_sample(void *context)
     }
     arm_sample(watch, started + period);
     warn_if_near(watch, &now);
+    sbx_watch_tell_news(watch);
     sbx_logger_look(watch->logger, watch->record, watch->terminate.phase);
     struct sbx_breach crossed;
     sbx_watch_judge_group(watch);

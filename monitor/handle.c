@@ -8,10 +8,10 @@
  * descriptor but its own.
  */
 #include "monitor/flatten.h"
+#include "monitor/handle_private.h"
 #include "monitor/record.h"
 #include "monitor/run.h"
 #include "monitor/spawn.h"
-#include "monitor/wire.h"
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -42,26 +42,9 @@
 #define NOT_TAKEN                                                                        \
     "sbx-monitor has ended without taking the specification: is it of version %s?"
 
-struct sbx_run {
-    int socket;
-    pid_t owner;     /* whose run it is: a process that it forks has a copy */
-    int guard_pidfd; /* -1 unless it became our child */
-    bool greeted;    /* it has taken the specification */
-    bool ended;      /* it is gone */
-    bool answered;   /* `answer` holds the result, without its report as yet */
-    struct sbx_wire_result answer;
-    char *report;
-    size_t report_length; /* of what has come */
-    struct sbx_result result;
-    char **strings; /* handed out by sbx_run_report_string */
-    size_t string_count;
-};
-
 /* --- starting --- */
 
-/* Above 2, so that it never stands in for a standard stream that the caller has closed.
- */
-static int above_standard(int fd)
+int sbx_run_above_standard(int fd)
 {
     if (fd < 0 || fd > STDERR_FILENO) {
         return fd;
@@ -73,16 +56,16 @@ static int above_standard(int fd)
     return above;
 }
 
-static int open_sockets(int ret_ends[2], struct sbx_error *err)
+int sbx_run_open_sockets(int ret_ends[static 2], struct sbx_error *err)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) {
         return sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "socketpair: %s",
                              sbx_errno_text(errno).text);
     }
-    ret_ends[0] = above_standard(ends[0]);
+    ret_ends[0] = sbx_run_above_standard(ends[0]);
     int code = errno;
-    ret_ends[1] = above_standard(ends[1]);
+    ret_ends[1] = sbx_run_above_standard(ends[1]);
     if (ret_ends[0] >= 0 && ret_ends[1] >= 0) {
         return 0;
     }
@@ -93,8 +76,7 @@ static int open_sockets(int ret_ends[2], struct sbx_error *err)
                          sbx_errno_text(code).text);
 }
 
-/* What only a run of the library has to refuse. */
-static int check_settings(const struct sbx_spec *spec, struct sbx_error *err)
+int sbx_run_check_settings(const struct sbx_spec *spec, struct sbx_error *err)
 {
     if (spec->detach) {
         return sbx_error_set(err, EINVAL, SBX_STAGE_CHECK,
@@ -210,13 +192,13 @@ static int launch(const struct sbx_spec *spec, const char *text, size_t length,
                   struct sbx_run *run, struct sbx_error *err)
 {
     int ends[2] = {-1, -1};
-    int r = open_sockets(ends, err);
+    int r = sbx_run_open_sockets(ends, err);
     SBX_AUTO_CLOSE int mine = ends[0];
     SBX_AUTO_CLOSE int theirs = ends[1];
     if (r < 0) {
         return r;
     }
-    SBX_AUTO_CLOSE int self = above_standard(sbx_pidfd_open(getpid()));
+    SBX_AUTO_CLOSE int self = sbx_run_above_standard(sbx_pidfd_open(getpid()));
     if (self < 0) {
         int code = self < -1 ? -self : errno;
         return sbx_error_set(err, code, SBX_STAGE_LAUNCH, "pidfd_open: %s",
@@ -243,12 +225,25 @@ static int launch(const struct sbx_spec *spec, const char *text, size_t length,
     return r;
 }
 
+struct sbx_run *sbx_run_new(struct sbx_error *err)
+{
+    struct sbx_run *run = calloc(1, sizeof *run);
+    if (run == NULL) {
+        (void)sbx_error_set(err, ENOMEM, SBX_STAGE_LAUNCH, "no memory for a run");
+        return NULL;
+    }
+    run->socket = -1;
+    run->owner = getpid();
+    run->guard_pidfd = -1;
+    return run;
+}
+
 static int start(const struct sbx_spec *spec, struct sbx_run **ret_run,
                  struct sbx_error *err)
 {
     SBX_AUTO_FREE char *text = NULL;
     size_t length = 0;
-    int r = check_settings(spec, err);
+    int r = sbx_run_check_settings(spec, err);
     if (r == 0) {
         r = sbx_run_check(spec, err);
     }
@@ -258,14 +253,10 @@ static int start(const struct sbx_spec *spec, struct sbx_run **ret_run,
     if (r < 0) {
         return r;
     }
-    struct sbx_run *run = calloc(1, sizeof *run);
+    struct sbx_run *run = sbx_run_new(err);
     if (run == NULL) {
-        (void)sbx_error_set(err, ENOMEM, SBX_STAGE_LAUNCH, "no memory for a run");
         return -ENOMEM;
     }
-    run->socket = -1;
-    run->owner = getpid();
-    run->guard_pidfd = -1;
     r = launch(spec, text, length, run, err);
     if (r < 0) {
         sbx_run_free(run);
@@ -375,6 +366,9 @@ static bool take(struct sbx_run *run, const union sbx_wire_frame *frame, size_t 
     case SBX_WIRE_TEXT:
         add_report(run, frame, size - offsetof(struct sbx_wire_text, text));
         return false;
+    case SBX_WIRE_NOTICE:
+        sbx_run_take_notice(run, &frame->notice);
+        return false;
     case SBX_WIRE_SPEC:
         break;
     }
@@ -479,6 +473,7 @@ void sbx_run_free(struct sbx_run *run)
         free(run->strings[i]);
     }
     free(run->strings);
+    free(run->notices);
     free(run->report);
     free(run);
 }

@@ -45,8 +45,9 @@ struct sbx_run_family {
 int sbx_run_fork(const struct sbx_spec *spec, const struct sbx_run_family *family,
                  struct sbx_run **ret_run, struct sbx_error *err);
 
-/* The next notice of a run made by sbx_run_fork, in order; 0: there is none now. A run
- * that has finished has given all of its notices before sbx_run_next says so. */
+/* The next notice of a run made by sbx_run_fork, in order: 1; 0: there is none now.
+ * sbx_run_next takes them in, also when it finds nothing else; when it says that the run
+ * has finished, all are there. */
 int sbx_run_notice(struct sbx_run *run, struct sbx_notice *ret_notice);
 
 #endif

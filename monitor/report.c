@@ -166,13 +166,10 @@ static void put_culprit(struct sbx_json *json, const struct sbx_culprit *culprit
     sbx_json_close(json);
 }
 
-static void put_breach(struct sbx_json *json, const struct sbx_record *record)
+static void put_breach(struct sbx_json *json, const char *key,
+                       const struct sbx_breach *breach)
 {
-    const struct sbx_breach *breach = &record->breach;
-    if (record->outcome != SBX_OUTCOME_BREACH) {
-        return;
-    }
-    sbx_json_object(json, "breach");
+    sbx_json_object(json, key);
     sbx_json_string(json, "reason", sbx_reason_name(breach->reason));
     if (breach->reason == SBX_REASON_CEILING && breach->ceiling >= 0 &&
         breach->ceiling < SBX_CEILING_COUNT) {
@@ -188,6 +185,18 @@ static void put_breach(struct sbx_json *json, const struct sbx_record *record)
     put_known(json, "at_us", breach->at_us);
     put_culprit(json, &breach->culprit);
     sbx_json_close(json);
+}
+
+ssize_t sbx_report_breach(const struct sbx_breach *breach, char *buffer, size_t size)
+{
+    struct sbx_json json;
+    sbx_json_init(&json, buffer, size);
+    put_breach(&json, NULL, breach);
+    ssize_t length = sbx_json_finish(&json);
+    if (length > 0) {
+        buffer[--length] = '\0'; /* the line feed */
+    }
+    return length;
 }
 
 static const struct {
@@ -471,7 +480,9 @@ ssize_t sbx_report_format(const struct sbx_spec *spec, const struct sbx_record *
     sbx_json_object(&json, NULL);
     put_identity(&json, spec, record);
     put_outcome(&json, record);
-    put_breach(&json, record);
+    if (record->outcome == SBX_OUTCOME_BREACH) {
+        put_breach(&json, "breach", &record->breach);
+    }
     put_usage(&json, &record->usage);
     put_sampling(&json, record);
     put_containment(&json, record);

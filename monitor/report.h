@@ -34,6 +34,10 @@
 ssize_t sbx_report_format(const struct sbx_spec *spec, const struct sbx_record *record,
                           char *buffer, size_t size);
 
+/* The value of "breach" in a report: an object, without line feed. The length, or
+ * -ENOBUFS. */
+ssize_t sbx_report_breach(const struct sbx_breach *breach, char *buffer, size_t size);
+
 /*
  * The report in the form that spec->format asks for: `json` (SBX_REPORT_SIZE) receives it
  * as JSON, `other` (SBX_RENDER_SIZE) in any other form. *ret_text is one of the two. The

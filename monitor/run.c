@@ -9,7 +9,9 @@
 #include "monitor/attach.h"
 #include "monitor/detach.h"
 #include "monitor/logger.h"
+#include "monitor/notice.h"
 #include "monitor/record.h"
+#include "monitor/release.h"
 #include "monitor/report.h"
 #include "monitor/rivals.h"
 #include "monitor/serve.h"
@@ -43,6 +45,7 @@ struct shared {
     struct sbx_log_area log;
     struct sbx_attach_roll roll; /* touched only with --pid */
     struct sbx_grouped_area grouped;
+    struct sbx_notice_area notices;
     char text[SBX_REPORT_SIZE];  /* touched only when the report is made */
     char other[SBX_RENDER_SIZE]; /* touched only for a form that is not JSON */
 };
@@ -57,6 +60,23 @@ struct run {
     pid_t first_pid;             /* that the caller knows */
     struct sbx_service *service; /* NULL: none but the calling process wants to know */
 };
+
+static bool tells(const struct run *run)
+{
+    return run->service != NULL && run->service->notices;
+}
+
+/* Once the command has its standard streams, these are nobody's but its own. A service
+ * run says nothing there. */
+static unsigned released(const struct run *run)
+{
+    return tells(run) ? SBX_RELEASE_ALL : run->spec->detach ? SBX_RELEASE_DETACHED : 0U;
+}
+
+static void release(const struct run *run)
+{
+    sbx_release_streams(sbx_release_unneeded(run->spec, released(run)));
+}
 
 /* --- publishing --- */
 
@@ -121,6 +141,9 @@ static void finish_service(struct run *run)
                                               .error = &shared->publish_error,
                                               .report = shared->text,
                                               .length = length > 0 ? (size_t)length : 0};
+    if (tells(run)) {
+        sbx_notice_send_rest(run->service->socket, &shared->notices, &shared->record);
+    }
     sbx_service_finish(run->service, &result);
 }
 
@@ -168,12 +191,15 @@ static int monitor(const struct sbx_pair_link *link, void *context)
     (void)prctl(PR_SET_NAME, "sbx-monitor", 0, 0, 0);
     /* Stopped together with the guard, nobody else would let us end what it leaves. */
     (void)prctl(PR_SET_PDEATHSIG, SIGCONT, 0, 0, 0);
-    const struct sbx_watch_means means = {.link = link,
-                                          .pss = &run->shared->pss,
-                                          .capture = &run->capture,
-                                          .logger = &run->logger,
-                                          .roll = &run->shared->roll,
-                                          .grouped = &run->grouped};
+    const struct sbx_watch_means means = {
+        .link = link,
+        .pss = &run->shared->pss,
+        .capture = &run->capture,
+        .logger = &run->logger,
+        .roll = &run->shared->roll,
+        .grouped = &run->grouped,
+        .release = sbx_release_unneeded(run->spec, released(run)),
+        .tells = tells(run)};
     sbx_watch_run(run->spec, &run->shared->record, &means);
     sbx_logger_finish(&run->logger, &run->shared->record);
     sbx_pair_finish(link, publish, context);
@@ -183,15 +209,19 @@ static int monitor(const struct sbx_pair_link *link, void *context)
 static void reader(int socket, void *context)
 {
     struct run *run = context;
-    sbx_detach_release(run->spec);
+    sbx_release_streams(released(run));
     sbx_capture_leave(&run->capture);
     sbx_grouped_leave(&run->grouped);
+    if (run->service != NULL) {
+        sbx_service_leave(run->service);
+    }
     sbx_pss_serve(&run->shared->pss, socket);
 }
 
 static void lost(struct sbx_pair *pair, void *context)
 {
     struct run *run = context;
+    release(run); /* it may have died before it said that the command runs */
     /* The servants are children of the guard like what it has to end. */
     sbx_capture_hand_over(&run->capture);
     sbx_logger_pause(&run->logger);
@@ -216,10 +246,20 @@ static void late(pid_t monitor_pid, void *context)
     sbx_grouped_free_monitor(&run->grouped, monitor_pid);
 }
 
+static void news(int what, void *context)
+{
+    struct run *run = context;
+    if (tells(run)) {
+        sbx_notice_send(run->service->socket, &run->shared->notices, &run->shared->record,
+                        (unsigned)what);
+    }
+}
+
 static bool started(void *context)
 {
     struct run *run = context;
-    sbx_detach_release(run->spec);
+    release(run);
+    news((int)SBX_NEWS_STARTED, context);
     return sbx_detach_tell_start(&run->detach);
 }
 
@@ -368,6 +408,7 @@ static struct sbx_guard_hooks hooks_of(struct run *run)
                                     .no_terminal = run->service != NULL ||
                                                    run->spec->start.new_session,
                                     .started = started,
+                                    .news = news,
                                     .late = late,
                                     .usage = run->service != NULL ? NULL : usage,
                                     .context = run};

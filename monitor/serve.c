@@ -194,6 +194,15 @@ struct guest {
     size_t length;
 };
 
+static int keep_only(int *keep, size_t count, struct sbx_error *err)
+{
+    int r = close_others(keep, count);
+    return r < 0 ? sbx_error_set(err, -r, SBX_STAGE_LAUNCH,
+                                 "the caller's descriptors cannot be closed: %s",
+                                 sbx_errno_text(-r).text)
+                 : 0;
+}
+
 static int let_go(const struct guest *guest, struct sbx_error *err)
 {
     int keep[SBX_WIRE_FDS_MAX + 2] = {guest->service.socket, guest->service.caller_pidfd};
@@ -202,9 +211,14 @@ static int let_go(const struct guest *guest, struct sbx_error *err)
     for (size_t i = 0; i < 2; i++) {
         (void)fcntl(keep[i], F_SETFD, FD_CLOEXEC);
     }
-    int r = close_others(keep, count);
-    return r < 0 ? sbx_error_set(err, -r, SBX_STAGE_LAUNCH,
-                                 "the caller's descriptors cannot be closed: %s",
+    return keep_only(keep, count, err);
+}
+
+/* The launch knows what the command keeps. */
+static int close_on_exec(struct sbx_error *err)
+{
+    int r = sbx_fd_cloexec_from(STDERR_FILENO + 1);
+    return r < 0 ? sbx_error_set(err, -r, SBX_STAGE_LAUNCH, "close-on-exec: %s",
                                  sbx_errno_text(-r).text)
                  : 0;
 }
@@ -233,11 +247,8 @@ static int serve(struct guest *guest)
     if (r == 0) {
         r = sbx_wire_replay(guest->text, guest->length, spec, &error);
     }
-    if (r == 0) { /* the launch knows what the command keeps */
-        r = sbx_fd_cloexec_from(STDERR_FILENO + 1);
-        r = r < 0 ? sbx_error_set(&error, -r, SBX_STAGE_LAUNCH, "close-on-exec: %s",
-                                  sbx_errno_text(-r).text)
-                  : 0;
+    if (r == 0) {
+        r = close_on_exec(&error);
     }
     grow_buffer(guest->service.socket);
     if (sbx_wire_send(guest->service.socket, &hello, sizeof hello, 0) == 0 &&
@@ -247,6 +258,31 @@ static int serve(struct guest *guest)
     }
     sbx_spec_free(spec);
     return 0;
+}
+
+void sbx_serve_forked(const struct sbx_spec *spec, struct sbx_service *service)
+{
+    struct sbx_error error = {0};
+    int keep[SBX_SPEC_FDS_MAX + 3] = {service->socket, service->caller_pidfd};
+    size_t count = 2;
+    if (service->shared_fd >= 0) {
+        keep[count++] = service->shared_fd;
+    }
+    count += sbx_spec_fds(spec, keep + count);
+    int r = keep_only(keep, count, &error);
+    if (r == 0) {
+        r = close_on_exec(&error);
+    }
+    grow_buffer(service->socket);
+    service->period_us = spec->progress_us;
+    sbx_run_served(spec, r < 0 ? &error : NULL, service);
+}
+
+void sbx_service_leave(struct sbx_service *service)
+{
+    sbx_fd_drop(&service->socket);
+    sbx_fd_drop(&service->caller_pidfd);
+    sbx_fd_drop(&service->shared_fd);
 }
 
 /* An open descriptor above 2. */
@@ -263,7 +299,7 @@ static bool parse_fd(const char *text, int *ret_fd)
 
 int sbx_monitor_main(int argc, char *argv[])
 {
-    struct guest guest = {.text = NULL};
+    struct guest guest = {.service = {.shared_fd = -1}};
     if (argc != 3 || !parse_fd(argv[1], &guest.service.socket) ||
         !parse_fd(argv[2], &guest.service.caller_pidfd) || sbx_fd_open_standard() < 0) {
         return SBX_STATUS_FAILED;

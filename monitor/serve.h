@@ -14,6 +14,7 @@
 #include "reaper/guard.h"
 
 #include <sbx/sbx.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,10 +22,21 @@
 struct sbx_service {
     int socket;          /* to the caller */
     int caller_pidfd;    /* the same, as a process */
+    int shared_fd;       /* guard and monitor hold it until they end; -1: none */
+    bool notices;        /* the caller has forked this guard, and is told what happens */
     uint64_t period_us;  /* of progress; 0: none is wanted */
     uint64_t next_us;    /* progress is due */
     uint64_t sampled_us; /* of the last one that was sent */
 };
+
+/* In a process that was forked to be the guard of this run, which has its standard
+ * streams, and all else that the caller had open: closes that, and runs. All signals are
+ * blocked. */
+void sbx_serve_forked(const struct sbx_spec *spec, struct sbx_service *service);
+
+/* In another child of the guard: closes what says that the run is there. One that hangs
+ * must not look like a run. */
+void sbx_service_leave(struct sbx_service *service);
 
 /* Sends progress if it is due and there is something new. Returns when it wants to be
  * called again (CLOCK_MONOTONIC). */

@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PROGRESS_MIN_US 1000U
 #define PATH_SHOWN 256
@@ -144,6 +145,32 @@ int sbx_spec_set_monitor(struct sbx_spec *spec, const char *path, struct sbx_err
     free(spec->monitor_path);
     spec->monitor_path = copy;
     return 0;
+}
+
+static size_t note_fd(int fd, int *fds, size_t count)
+{
+    if (fd > STDERR_FILENO) {
+        fds[count++] = fd;
+    }
+    return count;
+}
+
+size_t sbx_spec_fds(const struct sbx_spec *spec, int fds[static SBX_SPEC_FDS_MAX])
+{
+    size_t count = 0;
+    count = note_fd(spec->attach.cgroup_directory_fd, fds, count);
+    count = note_fd(spec->report_directory_fd, fds, count);
+    count = note_fd(spec->cgroup_root_directory_fd, fds, count);
+    count = note_fd(spec->start.directory_fd, fds, count);
+    count = note_fd(spec->log.directory_fd, fds, count);
+    count = note_fd(spec->report_fd, fds, count);
+    for (size_t i = 0; i < 3; i++) {
+        count = note_fd(spec->streams[i].directory_fd, fds, count);
+    }
+    for (size_t i = 0; i < spec->keep_fd_count; i++) {
+        count = note_fd(spec->keep_fds[i], fds, count);
+    }
+    return count;
 }
 
 const char *sbx_version(void)

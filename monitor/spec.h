@@ -87,6 +87,10 @@ struct sbx_spec {
     struct sbx_settings settings; /* what was set by name, in order */
 };
 
+/* The descriptors above 2 that it holds, or names for the run to use. How many. */
+#define SBX_SPEC_FDS_MAX (SBX_KEEP_FD_MAX + 9)
+size_t sbx_spec_fds(const struct sbx_spec *spec, int fds[static SBX_SPEC_FDS_MAX]);
+
 /* Whether it is a run over what somebody else has started. */
 static inline bool sbx_spec_attaches(const struct sbx_spec *spec)
 {

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "monitor/detach.h"
+#include "monitor/release.h"
 #include "monitor/watch_private.h"
 #include "reaper/boost.h"
 
@@ -207,7 +207,7 @@ static void supervise(struct sbx_watch *watch)
         atomic_store(&watch->link->pair->leader_pid, watch->leader);
     }
     atomic_store(&watch->link->pair->phase, SBX_PAIR_RUNNING);
-    sbx_detach_release(spec);
+    sbx_release_streams(watch->release);
     sbx_pair_send(watch->link->socket, SBX_MESSAGE_STARTED, 0);
     step_aside(watch);
     sbx_boost_session(watch->proc_fd);
@@ -322,6 +322,8 @@ void sbx_watch_run(const struct sbx_spec *spec, struct sbx_record *record,
                               .logger = means->logger,
                               .link = means->link,
                               .grouped = means->grouped,
+                              .release = means->release,
+                              .tells = means->tells,
                               .proc_fd = -1,
                               .signals = -1,
                               .attach = {.on = sbx_spec_attaches(spec),

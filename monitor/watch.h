@@ -14,6 +14,8 @@
 #include "monitor/spec.h"
 #include "reaper/guard.h"
 
+#include <stdbool.h>
+
 /* What the monitor works with and others have made; all borrowed. */
 struct sbx_watch_means {
     const struct sbx_pair_link *link;
@@ -22,6 +24,8 @@ struct sbx_watch_means {
     struct sbx_logger *logger;    /* is told what happens */
     struct sbx_attach_roll *roll; /* shared with the guard */
     struct sbx_grouped *grouped;  /* the cgroup of the run, if it has one */
+    unsigned release;             /* of the standard streams (release.h), at the start */
+    bool tells;                   /* the guard is to hear what is new (notice.h) */
 };
 
 /* Does the whole work of a run in the calling process, which becomes a child subreaper,

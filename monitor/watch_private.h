@@ -91,6 +91,10 @@ struct sbx_watch {
     struct sbx_source *on_idle;
     struct sbx_grouped *grouped; /* the run's cgroup, if it has one */
     struct sbx_source *on_group;
+    unsigned release; /* of the standard streams, once the command has them */
+    bool tells;       /* the guard, what is new; of that was told: */
+    bool told_breach;
+    uint64_t told_warnings;
     bool kernel_killed; /* the breach is an OOM kill: who dies of it is no stray */
 
     pid_t leader;
@@ -193,6 +197,9 @@ void sbx_watch_on_phase(void *context);
 void sbx_watch_on_signals(void *context);
 void sbx_watch_on_messages(void *context);
 void sbx_watch_on_guard_lost(void *context);
+
+/* Tells the guard what the record has that is new, where that is passed on. */
+void sbx_watch_tell_news(struct sbx_watch *watch);
 
 /* --- output.c --- */
 

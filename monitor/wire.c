@@ -102,6 +102,9 @@ static bool is_whole(const union sbx_wire_frame *frame, size_t size)
         return size == sizeof frame->result;
     case SBX_WIRE_TEXT:
         return size > offsetof(struct sbx_wire_text, text);
+    case SBX_WIRE_NOTICE:
+        return size > offsetof(struct sbx_wire_notice, text) &&
+               size <= sizeof frame->notice && ((const char *)frame)[size - 1] == '\0';
     }
     return false;
 }

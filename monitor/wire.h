@@ -5,12 +5,13 @@
  * To the guard: the specification, as the list of what was set by name, which is set
  * again there, so that there is no second form of any option; after that only orders
  * (struct sbx_pair_message: cancel, pass a signal on). To the caller: hello, progress,
- * the result and its report. Every frame is bounded. Nothing is trusted to be complete:
- * either side may be killed at any time.
+ * notices if it has forked the guard, the result and its report. Every frame is bounded.
+ * Nothing is trusted to be complete: either side may be killed at any time.
  */
 #ifndef SBX_MONITOR_WIRE_H
 #define SBX_MONITOR_WIRE_H
 
+#include "monitor/handle.h"
 #include "monitor/record.h"
 #include "monitor/spec.h"
 
@@ -37,6 +38,7 @@ enum sbx_wire_kind {
     SBX_WIRE_HELLO,             /* guard: it has the specification */
     SBX_WIRE_PROGRESS,
     SBX_WIRE_RESULT, /* begins a result and, if there is one, its report */
+    SBX_WIRE_NOTICE, /* of a run that was forked: what happens meanwhile */
 };
 
 /* Guard or monitor may send the result, and the second begins anew when the first was
@@ -68,6 +70,15 @@ struct sbx_wire_result {
     struct sbx_error error;
 };
 
+struct sbx_wire_notice {
+    struct sbx_wire_head head;
+    int32_t kind;  /* enum sbx_notice_kind */
+    int32_t index; /* of its kind: a second sender may say again what a first has said */
+    int32_t leader_pid;
+    uint64_t at_real_us;
+    char text[SBX_NOTICE_TEXT_SIZE]; /* terminated; the frame ends there */
+};
+
 struct sbx_wire_text {
     struct sbx_wire_head head;
     char text[SBX_WIRE_CHUNK];
@@ -78,6 +89,7 @@ union sbx_wire_frame {
     struct sbx_wire_spec spec;
     struct sbx_wire_progress progress;
     struct sbx_wire_result result;
+    struct sbx_wire_notice notice;
     struct sbx_wire_text text;
 };
 

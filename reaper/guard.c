@@ -79,6 +79,8 @@ static void take_messages(struct sbx_guard *guard)
             tell_start(guard);
         } else if (message.kind == SBX_MESSAGE_USAGE) {
             tell_usage(guard);
+        } else if (message.kind == SBX_MESSAGE_NEWS && guard->hooks->news != NULL) {
+            guard->hooks->news(message.value, guard->hooks->context);
         }
     }
 }

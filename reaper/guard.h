@@ -71,6 +71,7 @@ enum sbx_pair_message_kind {
                               */
     SBX_MESSAGE_STARTED,     /* monitor: the command has been executed */
     SBX_MESSAGE_USAGE,       /* guard: take a sample; monitor: it is taken */
+    SBX_MESSAGE_NEWS,        /* monitor: `value` says what the record has that is new */
 };
 
 struct sbx_pair_message {
@@ -121,6 +122,9 @@ struct sbx_guard_hooks {
     /* In the guard, once the command has been executed; NULL: nobody wants to know.
      * False: the run is to end again (as if by SIGHUP). */
     bool (*started)(void *context);
+    /* In the guard: the monitor says so of its record, with that value. Must not wait.
+     * May be NULL. */
+    void (*news)(int what, void *context);
     /* In the guard: somebody asks by SIGUSR1 for the usage so far, and the monitor has
      * taken a sample for it or does not answer. Must not wait for anything. NULL: SIGUSR1
      * does nothing. */
