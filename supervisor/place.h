@@ -115,7 +115,11 @@ void sbx_boot_id(char boot[static SBX_BOOT_SIZE]);
 /* Reads the page. 0; -ENOENT; -EBADMSG. */
 int sbx_page_read(int directory, struct sbx_page *ret_page);
 
-/* Maps it for writing; its blocks are there since the place was reserved. NULL and errno.
+/* Writes it, the phase last, without a mapping: for sbxd, which a process that is left of
+ * the command must not end by cutting the file short. 0; -ENOENT; -EBADMSG. */
+int sbx_page_write(int directory, const struct sbx_page *page);
+
+/* For the keeper: maps it for writing; its blocks are there since the place was reserved. NULL and errno.
  */
 struct sbx_page *sbx_page_map(int directory);
 void sbx_page_unmap(struct sbx_page *page);
