@@ -21,6 +21,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* A request that is larger, or has more values in it, is refused: what it costs while it
+ * is parsed is bounded by both. */
+#define SBX_REQUEST_SIZE_MAX ((size_t)8 * 1024 * 1024)
+#define SBX_REQUEST_VALUES_MAX ((size_t)64 * 1024)
+
 /* What the operator allows, and who asks. All borrowed. */
 struct sbx_request_policy {
     const unsigned char *key;  /* SBX_KEY_SIZE bytes, of the fingerprint */
