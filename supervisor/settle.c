@@ -87,7 +87,7 @@ void sbx_execution_settle(struct sbx_execution *execution, const struct sbx_page
 /* --- concluding --- */
 
 /* So that the next sbxd finds the same, and a reader of events sees the end. */
-static void write_down(const struct sbx_execution *execution,
+static void write_down(const struct sbx_execution *execution, const struct sbx_page *page,
                        enum sbx_execution_status status, uint64_t finished_real_us)
 {
     struct sbx_journal *journal = NULL;
@@ -98,15 +98,13 @@ static void write_down(const struct sbx_execution *execution,
         (void)sbx_journal_append(journal, &event);
         sbx_journal_close(journal);
     }
-    struct sbx_page *page = sbx_page_map(execution->directory);
-    if (page != NULL) {
-        atomic_store(&page->stdin_open, 0);
-        atomic_store(&page->paused, 0);
-        atomic_store(&page->status, (uint32_t)status);
-        atomic_store(&page->finished_real_us, finished_real_us);
-        atomic_store(&page->phase, SBX_PHASE_FINISHED);
-        sbx_page_unmap(page);
-    }
+    struct sbx_page settled = *page;
+    settled.stdin_open = 0;
+    settled.paused = 0;
+    settled.status = (uint32_t)status;
+    settled.finished_real_us = finished_real_us;
+    settled.phase = SBX_PHASE_FINISHED;
+    (void)sbx_page_write(execution->directory, &settled);
 }
 
 void sbx_execution_conclude(struct sbx_execution *execution, const struct sbx_page *page)
@@ -126,6 +124,6 @@ void sbx_execution_conclude(struct sbx_execution *execution, const struct sbx_pa
         report != NULL                ? sbx_execution_status_of(report, length)
         : phase == SBX_PHASE_RESERVED ? SBX_EXECUTION_FAILED
                                       : SBX_EXECUTION_LOST;
-    write_down(execution, status, finished_us);
+    write_down(execution, page, status, finished_us);
     settle(execution, status, finished_us);
 }
