@@ -111,7 +111,7 @@ static void try_request(const uint8_t *data, size_t size)
 static void try_page(const uint8_t *data, size_t size, bool cut)
 {
     struct sbx_page page;
-    SBX_AUTO_CLOSE int fd = put_file("page", data, size, cut ? size : PAGE);
+    (void)close(put_file("page", data, size, cut ? size : PAGE));
     int r = sbx_page_read(directory, &page);
     SBX_MUST(r == 0 || r == -EBADMSG);
     SBX_MUST(r < 0 || (page.phase <= SBX_PHASE_FINISHED && page.leader_pid >= 0 &&
@@ -128,7 +128,7 @@ static void try_stream(const uint8_t *data, size_t size, bool cut)
     if (cut || whole > SIZE_MAX_TRIED) {
         whole = size;
     }
-    SBX_AUTO_CLOSE int fd = put_paged(data, size, whole);
+    (void)close(put_paged(data, size, whole));
     struct sbx_stream_state state;
     int looked = sbx_stream_look(directory, NAME, &state);
     SBX_MUST(looked == 0 || looked == -EBADMSG);
