@@ -75,6 +75,12 @@ static int load(const char *json, size_t length, json_t **ret_root, struct sbx_e
                              "request: %zu bytes are too many (accepted: %zu)", length,
                              SBX_REQUEST_SIZE_MAX);
     }
+    /* A zero would be the end of the text to the parser. */
+    if (length == 0 || memchr(json, '\0', length) != NULL) {
+        return sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS,
+                             "request: not JSON that can be used: %s",
+                             length == 0 ? "it is empty" : "a byte is zero");
+    }
     if (count_values(json, length) > SBX_REQUEST_VALUES_MAX) {
         return sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS,
                              "request: too many values (accepted: %zu)",
