@@ -301,13 +301,15 @@ static void carry_out(struct sbx_watch *watch, enum sbx_step step)
     sbx_watch_tell_news(watch);
     switch (step) {
     case SBX_STEP_SIGNAL:
+        sbx_watch_let_go(watch);
         signal_politely(watch);
         break;
-    case SBX_STEP_SWEEP:
+    case SBX_STEP_SWEEP: /* reaches also those who are held */
         sbx_watch_sweep(watch);
         sbx_loop_stop(watch->loop);
         return;
     case SBX_STEP_FINISH:
+        sbx_watch_let_go(watch);
         if (watch->spec->strays == SBX_STRAYS_KEEP) {
             note_strays(watch);
         }

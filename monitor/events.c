@@ -180,6 +180,7 @@ void sbx_watch_on_sample(void *context)
         sbx_watch_note_command(watch);
         sbx_watch_note_namespace(watch);
         sbx_watch_nudge_front(watch);
+        sbx_watch_keep_paused(watch);
     }
     sbx_logger_row(watch->logger, &now);
     struct sbx_pace pace = {.interval_us = watch->spec->interval_us,
@@ -259,7 +260,7 @@ void sbx_watch_on_signals(void *context)
     }
 }
 
-static void pass_to_command(const struct sbx_watch *watch, int signal_number)
+void sbx_watch_pass(struct sbx_watch *watch, int signal_number)
 {
     if (watch->attach.on) {
         if (signal_number == SIGTSTP) {
@@ -270,6 +271,9 @@ static void pass_to_command(const struct sbx_watch *watch, int signal_number)
     }
     if (watch->leader_ended) {
         return; /* its pid, and its group's, may be somebody else's by now */
+    }
+    if (sbx_watch_holds_back(watch, signal_number)) {
+        return;
     }
     if (!watch->own_group ||
         sbx_child_group_signal(watch->leader, signal_number) == -ESRCH) {
@@ -283,7 +287,7 @@ static void continue_command(struct sbx_watch *watch, int stops)
 {
     look_at_stopped_leader(watch);
     if (watch->stops == stops) {
-        pass_to_command(watch, SIGCONT);
+        sbx_watch_pass(watch, SIGCONT);
     }
 }
 
@@ -306,7 +310,7 @@ void sbx_watch_on_messages(void *context)
         if (message.kind == SBX_MESSAGE_CANCEL) {
             sbx_watch_cancel(watch, message.value, false);
         } else if (message.kind == SBX_MESSAGE_PASS) {
-            pass_to_command(watch, message.value);
+            sbx_watch_pass(watch, message.value);
         } else if (message.kind == SBX_MESSAGE_CONTINUE) {
             continue_command(watch, message.value);
         } else if (message.kind == SBX_MESSAGE_CALLER_LOST) {
@@ -315,6 +319,10 @@ void sbx_watch_on_messages(void *context)
             sbx_watch_breach_plain(watch, SBX_REASON_GUARD_LOST);
         } else if (message.kind == SBX_MESSAGE_USAGE) {
             answer_usage(watch);
+        } else if (message.kind == SBX_MESSAGE_PAUSE) {
+            sbx_watch_pause(watch);
+        } else if (message.kind == SBX_MESSAGE_RESUME) {
+            sbx_watch_resume(watch);
         }
     }
     if (r < 0) {

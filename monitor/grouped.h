@@ -103,6 +103,11 @@ void sbx_watch_read_group(struct sbx_watch *watch);
  * could have more than the limit together. Then the group's figure is not the tree's. */
 bool sbx_watch_has_left(struct sbx_watch *watch);
 
+/* Sets `in_group` of each member of the last walk by what the group lists: 0, or a
+ * negative errno and some may lack it. Or of nobody. */
+int sbx_watch_mark_group(struct sbx_watch *watch);
+void sbx_watch_unmark_group(struct sbx_watch *watch);
+
 /* What a sample may show of memory and swap although the kernel holds the limit: more
  * than that, and it does not. SBX_UNKNOWN: no bound. */
 uint64_t sbx_watch_backstop_bytes(const struct sbx_watch *watch);

@@ -69,6 +69,20 @@ static bool is_outside(const struct sbx_watch *watch, const struct sbx_member *m
            stat.state != 'X';
 }
 
+void sbx_watch_unmark_group(struct sbx_watch *watch)
+{
+    for (size_t i = 0; i < sbx_tree_count(watch->tree); i++) {
+        sbx_tree_member(watch->tree, i)->in_group = false;
+    }
+}
+
+int sbx_watch_mark_group(struct sbx_watch *watch)
+{
+    sbx_watch_unmark_group(watch);
+    return sbx_leaf_each_process(watch->grouped->group.leaf.fd,
+                                 sbx_clock_us() + LIST_BOUND_US, mark, watch->tree);
+}
+
 bool sbx_watch_has_left(struct sbx_watch *watch)
 {
     struct sbx_tree *tree = watch->tree;
@@ -76,11 +90,7 @@ bool sbx_watch_has_left(struct sbx_watch *watch)
     if (held == SBX_UNKNOWN || bound_bytes(tree) <= held) {
         return false;
     }
-    for (size_t i = 0; i < sbx_tree_count(tree); i++) {
-        sbx_tree_member(tree, i)->in_group = false;
-    }
-    if (sbx_leaf_each_process(watch->grouped->group.leaf.fd,
-                              sbx_clock_us() + LIST_BOUND_US, mark, tree) < 0) {
+    if (sbx_watch_mark_group(watch) < 0) {
         return true; /* who cannot be listed is measured otherwise */
     }
     for (size_t i = 0; i < sbx_tree_count(tree); i++) {

@@ -447,6 +447,16 @@ int sbx_run_signal(struct sbx_run *run, int signal_number)
     return order(run, SBX_MESSAGE_PASS, signal_number);
 }
 
+int sbx_run_pause(struct sbx_run *run)
+{
+    return order(run, SBX_MESSAGE_PAUSE, 0);
+}
+
+int sbx_run_resume(struct sbx_run *run)
+{
+    return order(run, SBX_MESSAGE_RESUME, 0);
+}
+
 /* --- the end --- */
 
 void sbx_run_free(struct sbx_run *run)

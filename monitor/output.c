@@ -140,7 +140,7 @@ static void on_idle(void *context)
     uint64_t idle = watch->spec->limits.idle_us;
     uint64_t samples = watch->record->sampling.samples;
     uint64_t due_us = sbx_clock_add(last_active_us(watch), idle);
-    if (!sbx_terminate_judges(&watch->terminate)) {
+    if (!sbx_terminate_judges(&watch->terminate) || watch->pause.on) {
         return;
     }
     if (sbx_clock_us() < due_us) {
@@ -174,6 +174,14 @@ void sbx_watch_start_idle(struct sbx_watch *watch)
     watch->active_us = watch->launched_us;
     if (idle != 0) {
         arm_idle(watch, sbx_clock_add(watch->launched_us, idle));
+    }
+}
+
+void sbx_watch_restart_idle(struct sbx_watch *watch)
+{
+    watch->active_us = sbx_clock_us();
+    if (watch->spec->limits.idle_us != 0) {
+        arm_idle(watch, sbx_clock_add(watch->active_us, watch->spec->limits.idle_us));
     }
 }
 

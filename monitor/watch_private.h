@@ -3,7 +3,7 @@
  * monitor process: watch.c (from nothing to a running leader, and the record at the end),
  * events.c (what the loop calls), ending.c (verdicts, steps, reaping), heir.c (whose end
  * is the command's), namespaced.c (a PID namespace around the command), output.c (what
- * concerns the command's output, and idleness), and for
+ * concerns the command's output, and idleness), pause.c (members that are held), and for
  * attached trees attach.c and attach_watch.c, and for a run with a cgroup of its own
  * grouped_watch.c.
  */
@@ -66,6 +66,13 @@ struct sbx_watch_attach {
     struct sbx_watch_group group;
 };
 
+/* A run that is paused. */
+struct sbx_watch_pause {
+    bool on;
+    bool frozen;     /* the leaf is; else members are stopped */
+    int held_signal; /* of job control, for the command, once it goes on; 0: none */
+};
+
 struct sbx_watch {
     const struct sbx_spec *spec;
     struct sbx_record *record;
@@ -96,6 +103,8 @@ struct sbx_watch {
     bool told_breach;
     uint64_t told_warnings;
     bool kernel_killed; /* the breach is an OOM kill: who dies of it is no stray */
+
+    struct sbx_watch_pause pause;
 
     pid_t leader;
     bool own_group;
@@ -198,8 +207,26 @@ void sbx_watch_on_signals(void *context);
 void sbx_watch_on_messages(void *context);
 void sbx_watch_on_guard_lost(void *context);
 
+/* Sends a signal to the command's group. */
+void sbx_watch_pass(struct sbx_watch *watch, int signal_number);
+
 /* Tells the guard what the record has that is new, where that is passed on. */
 void sbx_watch_tell_news(struct sbx_watch *watch);
+
+/* --- pause.c --- */
+
+/* Both do nothing where that is so already, and in a run that is being ended. */
+void sbx_watch_pause(struct sbx_watch *watch);
+void sbx_watch_resume(struct sbx_watch *watch);
+
+/* The run is being ended: members are to hear of it. */
+void sbx_watch_let_go(struct sbx_watch *watch);
+
+/* After a walk: whoever has got away is held too. */
+void sbx_watch_keep_paused(struct sbx_watch *watch);
+
+/* Whether it is one that has to wait until the run goes on. */
+bool sbx_watch_holds_back(struct sbx_watch *watch, int signal_number);
 
 /* --- output.c --- */
 
@@ -209,6 +236,9 @@ void sbx_watch_close_output(struct sbx_watch *watch);
 
 /* The command runs: it can be idle from now on. */
 void sbx_watch_start_idle(struct sbx_watch *watch);
+
+/* It goes on: what was before does not count. */
+void sbx_watch_restart_idle(struct sbx_watch *watch);
 
 /* Adds to a sample what has been written, and takes from it whether the tree works. */
 void sbx_watch_note_output(struct sbx_watch *watch, struct sbx_sample *sample,

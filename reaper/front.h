@@ -18,8 +18,8 @@ struct sbx_guard_bonds {
      * pending already: one to the whole group reaches both. -1: there is no front. */
     int front_socket;
     /* To a caller that has started the run through the library, which sends
-     * SBX_MESSAGE_CANCEL and SBX_MESSAGE_PASS, and is lost when it closes it. Borrowed:
-     * the result goes there too. -1: none. */
+     * SBX_MESSAGE_CANCEL, _PASS, _PAUSE and _RESUME, and is lost when it closes it.
+     * Borrowed: the result goes there too. -1: none. */
     int control_socket;
 };
 

@@ -169,6 +169,10 @@ static void take_orders(struct sbx_guard *guard)
             sbx_pair_send(guard->socket, SBX_MESSAGE_CANCEL, message.value);
         } else if (message.kind == SBX_MESSAGE_PASS) {
             sbx_pair_send(guard->socket, SBX_MESSAGE_PASS, message.value);
+        } else if (message.kind == SBX_MESSAGE_PAUSE) {
+            sbx_pair_send(guard->socket, SBX_MESSAGE_PAUSE, 0);
+        } else if (message.kind == SBX_MESSAGE_RESUME) {
+            sbx_pair_send(guard->socket, SBX_MESSAGE_RESUME, 0);
         }
     }
     if (r < 0) {

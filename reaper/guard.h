@@ -71,6 +71,8 @@ enum sbx_pair_message_kind {
                               */
     SBX_MESSAGE_STARTED,     /* monitor: the command has been executed */
     SBX_MESSAGE_USAGE,       /* guard: take a sample; monitor: it is taken */
+    SBX_MESSAGE_PAUSE,       /* guard: hold all members where they are */
+    SBX_MESSAGE_RESUME,      /* guard: let them go on */
     SBX_MESSAGE_NEWS,        /* monitor: `value` says what the record has that is new */
 };
 

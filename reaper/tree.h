@@ -66,6 +66,7 @@ struct sbx_member {
     bool frozen;  /* was sent SIGSTOP */
     bool killed;  /* was sent SIGKILL */
     bool refused; /* a signal to it was not permitted */
+    bool held;    /* stopped for a while (hold.h) */
     /* Bookkeeping of the walk. */
     uint32_t seen_generation;
     uint32_t order_index;

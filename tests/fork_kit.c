@@ -221,6 +221,49 @@ pid_t fork_await_process(const char *name)
     }
 }
 
+char fork_state(pid_t pid)
+{
+    char text[1024];
+    const char *end = NULL;
+    if (read_file(pid, "stat", text, sizeof text)) {
+        end = strrchr(text, ')');
+    }
+    return end != NULL && end[1] == ' ' ? end[2] : '\0';
+}
+
+/* How many live ones descend from it; -1: some of them are not stopped. Who has lent its
+ * memory to a child (vfork) is stopped by that. */
+static int count_stopped_below(pid_t parent)
+{
+    char file[64];
+    char list[4096];
+    char *rest = NULL;
+    int count = 0;
+    (void)snprintf(file, sizeof file, "task/%d/children", (int)parent);
+    if (!read_file(parent, file, list, sizeof list)) {
+        return 0;
+    }
+    for (char *word = strtok_r(list, " ", &rest); word != NULL;
+         word = strtok_r(NULL, " ", &rest)) {
+        pid_t pid = (pid_t)strtol(word, NULL, 10);
+        char state = fork_state(pid);
+        int below = count_stopped_below(pid);
+        bool ended = state == 'Z' || state == '\0';
+        bool stopped = state == 'T' || (state == 'D' && below > 0);
+        if (below < 0 || (!ended && !stopped)) {
+            return -1;
+        }
+        count += below + (ended ? 0 : 1);
+    }
+    return count;
+}
+
+bool fork_is_stopped(void)
+{
+    pid_t monitor = fork_find("sbx-monitor");
+    return monitor != 0 && count_stopped_below(monitor) > 0;
+}
+
 static bool holds(pid_t pid, const struct stat *file)
 {
     char path[64];

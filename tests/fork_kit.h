@@ -51,6 +51,12 @@ pid_t fork_find(const char *name);
 /* The same, waiting for it with a bound; fails the test. */
 pid_t fork_await_process(const char *name);
 
+/* The state of a process, as /proc has it; 0: it is gone. */
+char fork_state(pid_t pid);
+
+/* Whether all that descend from the monitor are stopped, zombies left out. */
+bool fork_is_stopped(void);
+
 /* The names of all processes but this one that have the file of `fd` open, once each,
  * with blanks between, sorted. Text in static storage. */
 const char *fork_holders(int fd);

@@ -119,8 +119,8 @@ SBX_PUBLIC int sbx_spec_set_monitor(struct sbx_spec *spec, const char *path,
  * to the process that has started it: when that ends, however it does, the run is ended
  * too (reason caller-lost).
  *
- * One thread at a time may use a run, but for sbx_run_cancel and sbx_run_signal, which
- * may be called beside anything but sbx_run_free.
+ * One thread at a time may use a run, but for sbx_run_cancel, sbx_run_signal,
+ * sbx_run_pause and sbx_run_resume, which may be called beside anything but sbx_run_free.
  */
 struct sbx_run;
 
@@ -189,8 +189,9 @@ SBX_PUBLIC int sbx_run_cancel(struct sbx_run *run);
 SBX_PUBLIC int sbx_run_signal(struct sbx_run *run, int signal_number);
 
 /* Holds all members where they are, and lets them go on. Time limits go on meanwhile, but
- * for `idle`; the end of a run that is paused continues what it has to. Never waits. As
- * sbx_run_cancel. */
+ * for `idle`; the end of a run that is paused continues what it has to. Who was stopped
+ * before stays so. To a run that is being ended, and to an attached tree, it does
+ * nothing. Never waits. As sbx_run_cancel. */
 SBX_PUBLIC int sbx_run_pause(struct sbx_run *run);
 SBX_PUBLIC int sbx_run_resume(struct sbx_run *run);
 
