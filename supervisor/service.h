@@ -16,7 +16,9 @@ struct sbx_service_http;
 
 /* Listens: on the descriptor that systemd has passed (LISTEN_FDS), or on a socket that it
  * makes (mode 0600; a stale one is removed: the lock of the state directory, and one
- * beside the socket, say that nobody serves it). -EADDRINUSE: somebody does. */
+ * beside the socket, say that nobody serves it). With --allow-uid anybody may connect to
+ * it (0666), and is refused by what the kernel says that he is. -EADDRINUSE: somebody
+ * serves there. SIGPIPE has to be blocked or ignored. */
 int sbx_service_open(struct sbx_supervisor *supervisor,
                      struct sbx_service_http **ret_service, struct sbx_error *err);
 
