@@ -165,7 +165,7 @@ static int send_piece(struct sbx_ctl *ctl, const char *data, size_t length, bool
             return sbx_ctl_fail("%s", error.message);
         }
         int answer = sbx_reply_status(reply);
-        bool full = answer == 429 || answer == 503;
+        bool full = answer == 429;
         if (answer > 299 && !full) {
             status = sbx_ctl_refusal(reply);
         }
