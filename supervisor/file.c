@@ -64,6 +64,15 @@ int sbx_file_create_mapped(int directory, const char *name, size_t size,
     return 0;
 }
 
+void sbx_file_give_back(void *memory, size_t from, size_t to)
+{
+    size_t first = (from + SBX_FILE_PAGE - 1) / SBX_FILE_PAGE * SBX_FILE_PAGE;
+    size_t last = to / SBX_FILE_PAGE * SBX_FILE_PAGE;
+    if (first < last) {
+        (void)madvise((char *)memory + first, last - first, MADV_REMOVE);
+    }
+}
+
 int sbx_file_open(int directory, const char *name, int access, uint64_t *ret_size)
 {
     SBX_AUTO_CLOSE int fd = openat(directory, name, access | CAREFULLY);

@@ -25,6 +25,10 @@ int sbx_file_create(int directory, const char *name, size_t size, struct sbx_err
 int sbx_file_create_mapped(int directory, const char *name, size_t size,
                            void **ret_memory, struct sbx_error *err);
 
+/* Gives back the blocks of the whole pages in [from, to) of such a mapping, which hold
+ * nothing that anybody will read. Where the file system cannot do that they stay. */
+void sbx_file_give_back(void *memory, size_t from, size_t to);
+
 /* Opens what is there with O_RDONLY or O_RDWR, and says how large it is. A descriptor;
  * -ENOENT; -EBADMSG: it is no regular file, or cannot be had; -EMFILE, -ENFILE, -ENOMEM.
  */

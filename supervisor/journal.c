@@ -234,6 +234,23 @@ uint64_t sbx_journal_latest(const struct sbx_journal *journal)
     return journal->latest;
 }
 
+void sbx_journal_end(struct sbx_journal *journal)
+{
+    const struct layout *layout = &journal->layout;
+    size_t slots_end =
+        SBX_FILE_PAGE + ((size_t)journal->latest + 1) * sizeof(struct slot);
+    if (journal->memory == NULL) {
+        return;
+    }
+    if (journal->latest < layout->slots_count) {
+        sbx_file_give_back(journal->memory, slots_end, ring_start(layout));
+    }
+    if (journal->position < layout->ring_bytes) {
+        sbx_file_give_back(journal->memory,
+                           ring_start(layout) + (size_t)journal->position, journal->size);
+    }
+}
+
 void sbx_journal_close(struct sbx_journal *journal)
 {
     if (journal == NULL) {

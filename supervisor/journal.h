@@ -61,6 +61,9 @@ uint64_t sbx_journal_append(struct sbx_journal *journal, const struct sbx_event 
 /* Of the last one; 0: none yet. */
 uint64_t sbx_journal_latest(const struct sbx_journal *journal);
 
+/* Nothing more will come: blocks that nothing was written to are given back. */
+void sbx_journal_end(struct sbx_journal *journal);
+
 void sbx_journal_close(struct sbx_journal *journal);
 
 /* --- a reader --- */

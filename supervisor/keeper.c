@@ -304,6 +304,9 @@ static void finish(struct sbx_keeper *keeper)
     sbx_keeper_note(keeper, (struct sbx_event){.type = SBX_EVENT_FINISHED,
                                                .at_real_us = now,
                                                .value = (uint64_t)status});
+    if (keeper->journal != NULL) {
+        sbx_journal_end(keeper->journal);
+    }
     atomic_store(&keeper->page->paused, 0);
     atomic_store(&keeper->page->status, (uint32_t)status);
     atomic_store(&keeper->page->finished_real_us, now);

@@ -119,7 +119,8 @@ int sbx_page_read(int directory, struct sbx_page *ret_page);
  * the command must not end by cutting the file short. 0; -ENOENT; -EBADMSG. */
 int sbx_page_write(int directory, const struct sbx_page *page);
 
-/* For the keeper: maps it for writing; its blocks are there since the place was reserved. NULL and errno.
+/* For the keeper: maps it for writing; its blocks are there since the place was reserved.
+ * NULL and errno.
  */
 struct sbx_page *sbx_page_map(int directory);
 void sbx_page_unmap(struct sbx_page *page);

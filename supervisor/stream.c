@@ -130,6 +130,11 @@ void sbx_stream_commit(struct sbx_stream_writer *writer, size_t size)
 void sbx_stream_end(struct sbx_stream_writer *writer)
 {
     tell(writer, true);
+    /* Head and ring lie one behind the other, and most commands fill neither. */
+    size_t used = SBX_FILE_PAGE + (size_t)writer->total;
+    if (used < writer->mapped_size) {
+        sbx_file_give_back(writer->header, used, writer->mapped_size);
+    }
 }
 
 uint64_t sbx_stream_total(const struct sbx_stream_writer *writer)

@@ -45,7 +45,7 @@ char *sbx_stream_reserve(struct sbx_stream_writer *writer, size_t *ret_size);
 /* The first `size` of the reserved bytes have been written. */
 void sbx_stream_commit(struct sbx_stream_writer *writer, size_t size);
 
-/* Nothing more will come. */
+/* Nothing more will come: blocks that nothing was written to are given back. */
 void sbx_stream_end(struct sbx_stream_writer *writer);
 
 uint64_t sbx_stream_total(const struct sbx_stream_writer *writer);
