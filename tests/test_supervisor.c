@@ -1,0 +1,235 @@
+/*
+ * test_supervisor.c - executions held by a program itself, without a service: the calls
+ * of <sbx/sbx.h>, on real keepers.
+ */
+#include "tests/fixture.h"
+
+#include <sbx/sbx.h>
+
+#include <errno.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define STEP_US UINT64_C(20000)
+#define STEPS 1500 /* half a minute */
+
+static struct sbx_supervisor *open_here(void)
+{
+    struct sbx_error error = {0};
+    char path[SBX_FIXTURE_PATH_SIZE];
+    ck_assert_int_eq(setenv("SBX_KEEPER", SBX_TEST_KEEPER, 1), 0);
+    struct sbx_supervisor *supervisor = sbx_supervisor_new();
+    ck_assert_ptr_nonnull(supervisor);
+    ck_assert_int_eq(
+        sbx_supervisor_set(supervisor, "state", sbx_fixture_path(path, "state"), &error),
+        0);
+    int r = sbx_supervisor_open(supervisor, &error);
+    ck_assert_msg(r == 0, "%s", error.message);
+    return supervisor;
+}
+
+/* The parsed text, which is freed. */
+static json_t *parse(char *text)
+{
+    json_error_t why;
+    json_t *value = json_loads(text, 0, &why);
+    ck_assert_msg(value != NULL, "%s: %s", why.text, text);
+    free(text);
+    return value;
+}
+
+static int start(struct sbx_supervisor *supervisor, const char *request, int expected)
+{
+    struct sbx_error error = {0};
+    char *snapshot = NULL;
+    int r = sbx_supervisor_start(supervisor, request, strlen(request), &snapshot, &error);
+    ck_assert_msg(r == expected, "%d: %s", r, error.message);
+    free(snapshot);
+    return r;
+}
+
+static void copy_status(struct sbx_supervisor *supervisor, const char *id,
+                        char status[static 16])
+{
+    char *text = NULL;
+    ck_assert_int_eq(sbx_supervisor_show(supervisor, id, &text, NULL), 0);
+    json_t *snapshot = parse(text);
+    (void)snprintf(status, 16, "%s",
+                   json_string_value(json_object_get(snapshot, "status")));
+    json_decref(snapshot);
+}
+
+/* Orphans of a subreaper that die without anybody who waits for them. */
+static void reap(void)
+{
+    while (waitpid(-1, NULL, WNOHANG) > 0) {
+        continue;
+    }
+}
+
+static void await_status(struct sbx_supervisor *supervisor, const char *id,
+                         const char *expected)
+{
+    char status[16];
+    for (int i = 0; i < STEPS; i++) {
+        copy_status(supervisor, id, status);
+        if (strcmp(status, "running") != 0) {
+            break;
+        }
+        ck_assert_int_eq(sbx_supervisor_step(supervisor, STEP_US, NULL), 0);
+        reap();
+    }
+    ck_assert_str_eq(status, expected);
+}
+
+/* Keepers end a moment after they have said that all is on file. */
+static void await_processes(void)
+{
+    while (waitpid(-1, NULL, 0) > 0) {
+        continue;
+    }
+}
+
+START_TEST(a_command_runs_and_is_read)
+{
+    struct sbx_supervisor *supervisor = open_here();
+    start(supervisor,
+          "{\"id\":\"a\",\"command\":\"sh\",\"args\":[\"-c\",\"echo one; "
+          "echo two >&2\"]}",
+          1);
+    await_status(supervisor, "a", "completed");
+    char buffer[64];
+    struct sbx_output output;
+    struct sbx_output_wish wish = {
+        .stream = 1, .offset = 0, .buffer = buffer, .size = sizeof buffer};
+    ck_assert_int_eq(sbx_supervisor_output(supervisor, "a", &wish, &output, NULL), 0);
+    ck_assert_uint_eq(output.length, 4);
+    ck_assert_mem_eq(buffer, "one\n", 4);
+    ck_assert_int_ne(output.ended, 0);
+    wish.stream = 2;
+    wish.offset = 2;
+    ck_assert_int_eq(sbx_supervisor_output(supervisor, "a", &wish, &output, NULL), 0);
+    ck_assert_uint_eq(output.offset, 2);
+    ck_assert_mem_eq(buffer, "o\n", 2);
+    wish.stream = 3;
+    ck_assert_int_eq(sbx_supervisor_output(supervisor, "a", &wish, &output, NULL),
+                     -EINVAL);
+    char *text = NULL;
+    ck_assert_int_eq(sbx_supervisor_events(supervisor, "a", 0, &text, NULL), 0);
+    json_t *answer = parse(text);
+    json_t *events = json_object_get(answer, "events");
+    size_t last = json_array_size(events) - 1;
+    ck_assert_uint_eq(last, 3);
+    ck_assert_str_eq(
+        json_string_value(json_object_get(json_array_get(events, 0), "type")), "started");
+    ck_assert_str_eq(
+        json_string_value(json_object_get(json_array_get(events, last), "type")),
+        "finished");
+    json_decref(answer);
+    sbx_supervisor_free(supervisor);
+    await_processes();
+}
+END_TEST
+
+START_TEST(an_id_has_one_request)
+{
+    struct sbx_supervisor *supervisor = open_here();
+    start(supervisor, "{\"id\":\"x\",\"command\":\"true\"}", 1);
+    start(supervisor, "{\"command\":\"true\",\"args\":[],\"id\":\"x\"}", 0);
+    start(supervisor, "{\"id\":\"x\",\"command\":\"false\"}", -EEXIST);
+    start(supervisor, "{\"id\":\"x\",\"command\":1}", -EINVAL);
+    await_status(supervisor, "x", "completed");
+    start(supervisor, "{\"id\":\"x\",\"command\":\"true\"}", 0);
+    ck_assert_int_eq(sbx_supervisor_remove(supervisor, "x", NULL), 0);
+    ck_assert_int_eq(sbx_supervisor_remove(supervisor, "x", NULL), -ENOENT);
+    start(supervisor, "{\"id\":\"x\",\"command\":\"false\"}", 1);
+    await_status(supervisor, "x", "failed");
+    sbx_supervisor_free(supervisor);
+    await_processes();
+}
+END_TEST
+
+START_TEST(the_next_one_finds_what_goes_on)
+{
+    struct sbx_supervisor *supervisor = open_here();
+    start(supervisor, "{\"id\":\"on\",\"command\":\"sleep\",\"args\":[\"60\"]}", 1);
+    start(supervisor, "{\"id\":\"over\",\"command\":\"true\"}", 1);
+    await_status(supervisor, "over", "completed");
+    sbx_supervisor_free(supervisor);
+    supervisor = open_here();
+    char status[16];
+    copy_status(supervisor, "over", status);
+    ck_assert_str_eq(status, "completed");
+    copy_status(supervisor, "on", status);
+    ck_assert_str_eq(status, "running");
+    ck_assert_int_eq(sbx_supervisor_signal(supervisor, "on", 0, NULL), -EINVAL);
+    ck_assert_int_eq(sbx_supervisor_signal(supervisor, "on", SIGCONT, NULL), 0);
+    ck_assert_int_eq(sbx_supervisor_cancel(supervisor, "on", NULL), 0);
+    ck_assert_int_eq(sbx_supervisor_cancel(supervisor, "on", NULL), 0);
+    await_status(supervisor, "on", "cancelled");
+    ck_assert_int_eq(sbx_supervisor_cancel(supervisor, "on", NULL), -ESRCH);
+    ck_assert_int_eq(sbx_supervisor_cancel(supervisor, "no", NULL), -ENOENT);
+    sbx_supervisor_free(supervisor);
+    await_processes();
+}
+END_TEST
+
+START_TEST(a_running_one_is_cancelled_and_forgotten)
+{
+    struct sbx_supervisor *supervisor = open_here();
+    start(supervisor, "{\"id\":\"x\",\"command\":\"sleep\",\"args\":[\"60\"]}", 1);
+    ck_assert_int_eq(sbx_supervisor_remove(supervisor, "x", NULL), -EINPROGRESS);
+    /* Until it is, its id is taken, also for the same request. */
+    start(supervisor, "{\"id\":\"x\",\"command\":\"sleep\",\"args\":[\"60\"]}", -EEXIST);
+    char *text = NULL;
+    int r = 0;
+    for (int i = 0; i < STEPS && r == 0; i++) {
+        ck_assert_int_eq(sbx_supervisor_step(supervisor, STEP_US, NULL), 0);
+        reap();
+        r = sbx_supervisor_show(supervisor, "x", &text, NULL);
+        if (r == 0) {
+            free(text);
+        }
+    }
+    ck_assert_int_eq(r, -ENOENT);
+    char path[SBX_FIXTURE_PATH_SIZE];
+    ck_assert_int_ne(access(sbx_fixture_path(path, "state/executions/x"), F_OK), 0);
+    sbx_supervisor_free(supervisor);
+    await_processes();
+}
+END_TEST
+
+START_TEST(a_state_is_open_once)
+{
+    struct sbx_error error = {0};
+    char path[SBX_FIXTURE_PATH_SIZE];
+    struct sbx_supervisor *first = open_here();
+    struct sbx_supervisor *second = sbx_supervisor_new();
+    ck_assert_int_eq(
+        sbx_supervisor_set(second, "state", sbx_fixture_path(path, "state"), &error), 0);
+    ck_assert_int_eq(sbx_supervisor_open(second, &error), -EBUSY);
+    ck_assert_int_eq(sbx_supervisor_set(second, "state", "relative", &error), -EINVAL);
+    ck_assert_int_eq(sbx_supervisor_set(second, "no-such", "1", &error), -EINVAL);
+    ck_assert_int_eq(sbx_supervisor_set(second, "max-executions", "0", &error), -ERANGE);
+    sbx_supervisor_free(second);
+    sbx_supervisor_free(first);
+    sbx_supervisor_free(NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("supervisor");
+    TCase *calls = sbx_fixture_case(suite, "calls", 60);
+    tcase_add_test(calls, a_command_runs_and_is_read);
+    tcase_add_test(calls, an_id_has_one_request);
+    tcase_add_test(calls, the_next_one_finds_what_goes_on);
+    tcase_add_test(calls, a_running_one_is_cancelled_and_forgotten);
+    tcase_add_test(calls, a_state_is_open_once);
+    return sbx_fixture_run(suite);
+}
