@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-/* Every flag that keeps an open from following, waiting, or being inherited. */
-#define CAREFULLY (O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+/* What keeps an open from following or waiting. */
+#define CAREFULLY (O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
 
 static int allocate(int fd, size_t size)
 {
@@ -27,7 +27,8 @@ static int allocate(int fd, size_t size)
 int sbx_file_create(int directory, const char *name, size_t size, struct sbx_error *err)
 {
     SBX_AUTO_CLOSE int fd =
-        openat(directory, name, O_RDWR | O_CREAT | O_EXCL | CAREFULLY, S_IRUSR | S_IWUSR);
+        openat(directory, name, O_RDWR | O_CREAT | O_EXCL | CAREFULLY | O_CLOEXEC,
+               S_IRUSR | S_IWUSR);
     if (fd < 0) {
         return sbx_error_set(err, errno, SBX_STAGE_LAUNCH, "cannot make the file %s: %s",
                              name, sbx_errno_text(errno).text);
@@ -75,7 +76,7 @@ void sbx_file_give_back(void *memory, size_t from, size_t to)
 
 int sbx_file_open(int directory, const char *name, int access, uint64_t *ret_size)
 {
-    SBX_AUTO_CLOSE int fd = openat(directory, name, access | CAREFULLY);
+    SBX_AUTO_CLOSE int fd = openat(directory, name, access | CAREFULLY | O_CLOEXEC);
     if (fd < 0) {
         bool passes =
             errno == ENOENT || errno == EMFILE || errno == ENFILE || errno == ENOMEM;

@@ -410,6 +410,7 @@ static int step(const struct reader *reader, struct walk *walk)
     return 0;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): a file is two of them */
 int sbx_journal_read(int directory, const char *name, uint64_t after,
                      sbx_journal_callback *callback, void *context,
                      struct sbx_journal_state *ret_state)

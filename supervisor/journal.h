@@ -50,8 +50,8 @@ struct sbx_journal;
 int sbx_journal_create(int directory, const char *name, uint64_t events_count,
                        struct sbx_journal **ret_journal, struct sbx_error *err);
 
-/* A journal whose writer is gone, to be written on (`finished` of a lost execution). 0;
- * -ENOENT; -EBADMSG. */
+/* A journal whose writer is gone, to be written on (`finished` of a lost execution), with
+ * pwrite: what is left of the command may cut the file short. 0; -ENOENT; -EBADMSG. */
 int sbx_journal_open(int directory, const char *name, struct sbx_journal **ret_journal,
                      struct sbx_error *err);
 

@@ -47,7 +47,7 @@ static int open_page(int directory, int access)
 
 int sbx_page_read(int directory, struct sbx_page *ret_page)
 {
-    struct sbx_page page;
+    struct sbx_page page = {0};
     uint32_t phase = 0;
     SBX_AUTO_CLOSE int fd = open_page(directory, O_RDONLY);
     if (fd < 0) {

@@ -97,7 +97,7 @@ int sbx_state_reserve(struct sbx_state *state, const struct sbx_facts *facts,
                       struct sbx_place *ret_place, struct sbx_error *err);
 
 /* Opens one that is there, without its lock. -ENOENT; -EBADMSG: it is damaged (its
- * directory is returned all the same). */
+ * directory is returned all the same, or -1 where there is none that can be opened). */
 int sbx_state_find(struct sbx_state *state, const char *id, struct sbx_place *ret_place,
                    struct sbx_facts *ret_facts, struct sbx_error *err);
 

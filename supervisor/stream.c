@@ -268,7 +268,7 @@ static void settle(const struct reader *reader, const struct sbx_stream_state *n
 static int read_once(const struct reader *reader, uint64_t offset, char *buffer,
                      size_t size, struct sbx_stream_piece *piece)
 {
-    struct sbx_stream_state before;
+    struct sbx_stream_state before = {0};
     int r = look(reader, &before);
     if (r < 0) {
         return r;
@@ -287,7 +287,7 @@ static int read_once(const struct reader *reader, uint64_t offset, char *buffer,
     *piece = (struct sbx_stream_piece){.offset = offset};
     piece->length = end - offset < size ? (size_t)(end - offset) : size;
     r = copy(reader, offset, buffer, piece->length);
-    struct sbx_stream_state now;
+    struct sbx_stream_state now = {0};
     if (r == 0) {
         r = look(reader, &now);
     }
@@ -301,6 +301,7 @@ static int read_once(const struct reader *reader, uint64_t offset, char *buffer,
     return r;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): a file is two of them, and a buffer */
 int sbx_stream_read(int directory, const char *name, uint64_t offset, void *buffer,
                     size_t size, struct sbx_stream_piece *ret_piece)
 {

@@ -11,8 +11,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -526,6 +528,39 @@ START_TEST(a_place_is_removed_whatever_is_in_it)
 }
 END_TEST
 
+/* A file system that a command mounted is no part of the place. */
+START_TEST(nothing_is_removed_beyond_a_mount)
+{
+    char outside[SBX_FIXTURE_PATH_SIZE];
+    char file[SBX_FIXTURE_PATH_SIZE];
+    char inside[SBX_FIXTURE_PATH_SIZE];
+    if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
+        return; /* needs root, and to be let */
+    }
+    struct sbx_state *state = sbx_kit_state();
+    ck_assert_int_eq(mkdir(sbx_fixture_path(outside, "outside"), 0755), 0);
+    sbx_kit_put(AT_FDCWD, sbx_fixture_path(file, "outside/file"), "x", 1);
+    struct sbx_place place = sbx_kit_reserve(state, "x");
+    ck_assert_int_eq(mkdirat(place.directory, "in", 0755), 0);
+    sbx_fixture_path(inside, "state/executions/x/in");
+    ck_assert_int_eq(mount(outside, inside, NULL, MS_BIND, NULL), 0);
+    ck_assert_int_eq(sbx_state_remove(state, "x", NULL), 0);
+    ck_assert_int_eq(access(file, F_OK), 0);
+    ck_assert_uint_eq(sbx_kit_count(state), 0);
+    ck_assert_uint_eq(sbx_kit_entries(state, "new"), 1);
+    ck_assert_int_eq(fchdir(place.directory), 0);
+    ck_assert_int_eq(umount2("in", MNT_DETACH), 0);
+    ck_assert_int_eq(chdir("/"), 0);
+    sbx_place_close(&place);
+    sbx_state_close(state);
+    state = sbx_kit_state();
+    ck_assert_uint_eq(sbx_kit_entries(state, "new"), 0);
+    ck_assert_int_eq(access(file, F_OK), 0);
+    sbx_state_close(state);
+}
+END_TEST
+
 /* More than is removed in one go: the id is free at once, and all is gone in the end. */
 START_TEST(much_is_removed_bit_by_bit)
 {
@@ -569,6 +604,7 @@ int main(void)
     tcase_add_test(tcase, the_lock_is_held_until_the_last_is_gone);
     tcase_add_test(tcase, an_id_is_free_when_it_was_removed);
     tcase_add_test(tcase, a_place_is_removed_whatever_is_in_it);
+    tcase_add_test(tcase, nothing_is_removed_beyond_a_mount);
     tcase_add_test(tcase, much_is_removed_bit_by_bit);
     return sbx_fixture_run(suite);
 }

@@ -13,11 +13,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -340,6 +339,27 @@ START_TEST(a_file_is_whole_or_not_there)
 }
 END_TEST
 
+START_TEST(a_disk_that_is_full_is_told_before_anything_runs)
+{
+    char path[SBX_FIXTURE_PATH_SIZE];
+    if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
+        return; /* needs root, and to be let */
+    }
+    ck_assert_int_eq(mkdir(sbx_fixture_path(path, "small"), 0700), 0);
+    ck_assert_int_eq(mount("none", path, "tmpfs", 0, "size=256k"), 0);
+    int where = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ck_assert_int_ge(where, 0);
+    const struct sbx_stream_bounds too_much = {.head_bytes = 0, .tail_bytes = 256 * KIB};
+    struct sbx_stream_writer *writer = NULL;
+    ck_assert_int_eq(sbx_stream_create(where, "out", &too_much, &writer, NULL), -ENOSPC);
+    sbx_stream_close(create(where, KIB, KIB)); /* nothing was left */
+    ck_assert_int_eq(close(where), 0);
+    ck_assert_int_eq(umount2(path, MNT_DETACH), 0);
+    ck_assert_int_eq(rmdir(path), 0);
+}
+END_TEST
+
 START_TEST(bounds_that_make_no_sense_are_refused)
 {
     static const struct sbx_stream_bounds rows[] = {
@@ -452,6 +472,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_reader_gets_right_bytes_only, 0, (int)LENGTH(races));
     tcase_add_test(tcase, a_killed_writer_leaves_what_it_had_committed);
     tcase_add_test(tcase, a_file_is_whole_or_not_there);
+    tcase_add_test(tcase, a_disk_that_is_full_is_told_before_anything_runs);
     tcase_add_test(tcase, bounds_that_make_no_sense_are_refused);
     tcase_add_test(tcase, what_is_no_stream_is_told);
     tcase_add_test(tcase, a_damaged_head_is_told);
