@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -223,6 +224,72 @@ START_TEST(a_read_ends_and_begins_where_the_gap_does)
 }
 END_TEST
 
+/* --- overwritten while it is read -------------------------------------------------- */
+
+/* What the writer does between the reader's first look and its first bytes. */
+static struct {
+    struct sbx_stream_writer *writer; /* NULL: nothing */
+    uint64_t size;
+} meanwhile;
+
+ssize_t __real_pread(int fd, void *buffer, size_t size, off_t offset);
+ssize_t __wrap_pread(int fd, void *buffer, size_t size, off_t offset);
+
+ssize_t __wrap_pread(int fd, void *buffer, size_t size, off_t offset)
+{
+    if (meanwhile.writer != NULL && offset >= 4096) {
+        put(meanwhile.writer, meanwhile.size, CHUNK);
+        size_t room = 0;
+        char *target = sbx_stream_reserve(meanwhile.writer, &room);
+        memset(target, '!', room); /* the next chunk is under way */
+        meanwhile.writer = NULL;
+    }
+    return __real_pread(fd, buffer, size, offset);
+}
+
+static const struct {
+    uint64_t head;
+    uint64_t before;    /* bytes, when the reader looks */
+    uint64_t asked;     /* of the reader */
+    uint64_t meanwhile; /* more bytes */
+    uint64_t offset;    /* that the reader gets */
+    uint64_t end;
+} overwritten[] = {
+    /* Tail 64 KiB, so the ring is 128: the chunk under way takes what is not kept. */
+    {0, 128 * KIB, 64 * KIB, 0, 64 * KIB, 128 * KIB},
+    {0, 128 * KIB, 64 * KIB, 1, 64 * KIB + 1, 128 * KIB},
+    {0, 128 * KIB, 64 * KIB, 10000, 64 * KIB + 10000, 128 * KIB},
+    {0, 128 * KIB, 100 * KIB, 10000, 100 * KIB, 128 * KIB},
+    {0, 128 * KIB, 100 * KIB, 40 * KIB, 104 * KIB, 128 * KIB},
+    /* All of it: once more, behind the gap, and with less. */
+    {0, 128 * KIB, 64 * KIB, 64 * KIB, 128 * KIB, 192 * KIB},
+    {0, 128 * KIB, 64 * KIB, 1000 * KIB, 1064 * KIB, 1128 * KIB},
+    /* The head stays, and what is read ends there then. */
+    {100, 64 * KIB, 0, 0, 0, 64 * KIB},
+    {100, 64 * KIB, 0, 128 * KIB, 0, 100},
+    {100, 64 * KIB, 99, 128 * KIB, 99, 100},
+    {100, 64 * KIB, 100, 101, 101, 64 * KIB},
+};
+
+START_TEST(what_is_overwritten_while_it_is_read_counts_as_dropped)
+{
+    static char buffer[128 * 1024];
+    SBX_AUTO_CLOSE int where = directory();
+    struct sbx_stream_writer *writer = create(where, overwritten[_i].head, 64 * KIB);
+    put(writer, overwritten[_i].before, CHUNK);
+    meanwhile.writer = writer;
+    meanwhile.size = overwritten[_i].meanwhile;
+    struct sbx_stream_piece piece =
+        read_at(where, overwritten[_i].asked, buffer, sizeof buffer);
+    ck_assert_ptr_null(meanwhile.writer);
+    ck_assert_uint_eq(piece.offset, overwritten[_i].offset);
+    ck_assert_uint_eq(piece.gap_bytes, piece.offset - overwritten[_i].asked);
+    ck_assert_uint_eq(piece.offset + piece.length, overwritten[_i].end);
+    ck_assert_uint_eq(piece.state.total_bytes, sbx_stream_total(writer));
+    sbx_stream_close(writer);
+}
+END_TEST
+
 /* --- while it is written ----------------------------------------------------------- */
 
 static pid_t write_in_child(int where, uint64_t head, uint64_t tail, uint64_t total)
@@ -408,6 +475,11 @@ START_TEST(what_is_no_stream_is_told)
     expect_bad(where, -EBADMSG);
     ck_assert_int_eq(ftruncate(fd, 1024 * 1024), 0);
     expect_bad(where, -EBADMSG);
+    ck_assert_int_eq(unlinkat(where, "out", 0), 0);
+    sbx_stream_close(create(where, 1, 1));
+    ck_assert_int_eq(renameat(where, "out", where, "real"), 0);
+    ck_assert_int_eq(symlinkat("real", where, "out"), 0);
+    expect_bad(where, -EBADMSG);
 }
 END_TEST
 
@@ -469,6 +541,8 @@ int main(void)
                         (int)(LENGTH(bounds) * LENGTH(pieces)));
     tcase_add_test(tcase, what_is_reserved_overwrites_nothing_that_is_kept);
     tcase_add_test(tcase, a_read_ends_and_begins_where_the_gap_does);
+    tcase_add_loop_test(tcase, what_is_overwritten_while_it_is_read_counts_as_dropped, 0,
+                        (int)LENGTH(overwritten));
     tcase_add_loop_test(tcase, a_reader_gets_right_bytes_only, 0, (int)LENGTH(races));
     tcase_add_test(tcase, a_killed_writer_leaves_what_it_had_committed);
     tcase_add_test(tcase, a_file_is_whole_or_not_there);
