@@ -441,7 +441,9 @@ static int take_command(struct sbx_draft *draft, const json_t *root,
     int r = fill_line(draft, root, &line, err);
     const char **argv = r == 0 ? calloc(line.count + 1, sizeof *argv) : NULL;
     if (argv != NULL) {
-        memcpy(argv, line.items, line.count * sizeof *argv);
+        for (size_t i = 0; i < line.count; i++) {
+            argv[i] = line.items[i];
+        }
         r = sbx_spec_set_command(draft->request->spec, argv, err);
     } else if (r == 0) {
         r = sbx_request_no_memory(err);

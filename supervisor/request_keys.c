@@ -17,6 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* "sandbox.ceilings.nofile" */
+#define PATH_SIZE ((size_t)2 * SBX_KEY_NAME_SIZE)
+
 /* Of sbx-watch: about a terminal, a report, messages, attaching or descriptors; what has
  * a form of its own in a request; what an execution decides. */
 static const char *const not_of_run[] = {"report",
@@ -114,11 +117,10 @@ static bool is_key(enum sbx_section section, const char *name)
 
 /* "limits.wall" */
 static const char *path_of(enum sbx_section section, const char *key,
-                           char path[static 2 * SBX_KEY_NAME_SIZE])
+                           char path[static PATH_SIZE])
 {
     const char *name = sbx_section_name(section);
-    (void)snprintf(path, 2 * SBX_KEY_NAME_SIZE, "%s%s%s", name,
-                   name[0] != '\0' ? "." : "", key);
+    (void)snprintf(path, PATH_SIZE, "%s%s%s", name, name[0] != '\0' ? "." : "", key);
     return path;
 }
 
@@ -167,7 +169,7 @@ int sbx_draft_object(const json_t *root, const char *name, const json_t **ret_ob
 int sbx_request_blame_option(int result, struct sbx_error *err)
 {
     char key[SBX_KEY_NAME_SIZE];
-    char path[2 * SBX_KEY_NAME_SIZE] = "request";
+    char path[PATH_SIZE] = "request";
     size_t count = 0;
     const struct sbx_option *options = sbx_options(&count);
     const char *name =
@@ -295,7 +297,7 @@ static int set_in_sandbox(struct sbx_draft *draft, struct setting *setting,
     struct sbx_sandbox *sandbox = draft->sandbox;
     struct sbx_sandbox before;
     bool user = names(setting, "as-user");
-    if (names(setting, "seccomp") && strcmp(value, "default") != 0 &&
+    if (names(setting, "seccomp") && value != NULL && strcmp(value, "default") != 0 &&
         strcmp(value, "none") != 0) {
         return sbx_request_refuse(err, EINVAL, setting->key,
                                   "is no filter (accepted: default, none)");
@@ -407,7 +409,7 @@ int sbx_draft_options(struct sbx_draft *draft, enum sbx_section section,
     int r = object != NULL ? check_keys(section, object, err) : 0;
     for (size_t i = 0; r == 0 && i < count; i++) {
         char key[SBX_KEY_NAME_SIZE];
-        char path[2 * SBX_KEY_NAME_SIZE];
+        char path[PATH_SIZE];
         if (!sbx_request_key(&options[i], section, key)) {
             continue;
         }
@@ -427,7 +429,7 @@ int sbx_draft_options(struct sbx_draft *draft, enum sbx_section section,
 static int set_ceiling(struct sbx_draft *draft, enum sbx_section section,
                        const char *name, const json_t *value, struct sbx_error *err)
 {
-    char key[2 * SBX_KEY_NAME_SIZE];
+    char key[PATH_SIZE];
     char given[SBX_KEY_NAME_SIZE];
     SBX_AUTO_FREE char *text = NULL;
     (void)snprintf(given, sizeof given, "ceilings.%s", name);
@@ -454,7 +456,7 @@ static int set_ceiling(struct sbx_draft *draft, enum sbx_section section,
 
 static void note_ceiling(struct sbx_draft *draft, enum sbx_section section, size_t index)
 {
-    char key[2 * SBX_KEY_NAME_SIZE];
+    char key[PATH_SIZE];
     char name[SBX_KEY_NAME_SIZE];
     char text[64];
     const struct sbx_spec *spec =

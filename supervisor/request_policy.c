@@ -20,17 +20,17 @@
 
 /* Of other users' requests; `forced`: only where the sandbox is the operator's wish. */
 static const struct {
-    enum sbx_section section;
     const char *option;
-    bool forced;
     const char *why;
+    enum sbx_section section;
+    bool forced;
 } barred[] = {
-    {SBX_SECTION_TOP, "stdout", false, "opens a file as the user of sbxd"},
-    {SBX_SECTION_TOP, "stderr", false, "opens a file as the user of sbxd"},
-    {SBX_SECTION_TOP, "env-from", false, "opens a file as the user of sbxd"},
-    {SBX_SECTION_TOP, "cgroup-root", false, "makes a cgroup as the user of sbxd"},
-    {SBX_SECTION_SANDBOX, "as-user", false, "the command runs as who has asked"},
-    {SBX_SECTION_SANDBOX, "bwrap", true, "the sandbox is the operator's"},
+    {"stdout", "opens a file as the user of sbxd", SBX_SECTION_TOP, false},
+    {"stderr", "opens a file as the user of sbxd", SBX_SECTION_TOP, false},
+    {"env-from", "opens a file as the user of sbxd", SBX_SECTION_TOP, false},
+    {"cgroup-root", "makes a cgroup as the user of sbxd", SBX_SECTION_TOP, false},
+    {"as-user", "the command runs as who has asked", SBX_SECTION_SANDBOX, false},
+    {"bwrap", "the sandbox is the operator's", SBX_SECTION_SANDBOX, true},
 };
 
 static const char *why_barred(enum sbx_section section, const char *option, bool forced)
