@@ -316,10 +316,11 @@ const char *fork_holders(int fd)
         }
     }
     qsort(names, count, NAME_SIZE, by_text);
+    size_t used = 0;
     text[0] = '\0';
     for (size_t i = 0; i < count; i++) {
-        (void)strcat(text, i > 0 ? " " : "");
-        (void)strcat(text, names[i]);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
+                                 i > 0 ? " " : "", names[i]);
     }
     return text;
 }
