@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,6 +213,36 @@ static int send_hello(int socket)
     return sbx_wire_send(socket, &hello, sizeof hello, 0);
 }
 
+/* A notice ends with its text, which is terminated. */
+static const struct notice_row {
+    const char *text; /* of the size that follows */
+    size_t size;
+    bool whole;
+} notice_rows[] = {
+    {"", 0, false},
+    {"", 1, true},
+    {"near", 4, false},
+    {"near", 5, true},
+};
+
+START_TEST(a_notice_is_terminated)
+{
+    int ends[2];
+    union sbx_wire_frame frame;
+    const struct notice_row *row = &notice_rows[_i];
+    struct sbx_wire_notice notice = {.head = {SBX_WIRE_NOTICE, 1},
+                                     .kind = SBX_NOTICE_WARNING};
+    size_t size = offsetof(struct sbx_wire_notice, text) + row->size;
+    memcpy(notice.text, row->text, row->size);
+    open_pair(ends);
+    ck_assert_int_eq(sbx_wire_send(ends[1], &notice, size, 0), 0);
+    ck_assert_int_eq(sbx_wire_receive(ends[0], &frame),
+                     row->whole ? (ssize_t)size : -EBADMSG);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
+END_TEST
+
 START_TEST(frames_arrive_whole_or_are_refused)
 {
     int ends[2];
@@ -279,6 +310,8 @@ int main(void)
     tcase_add_test(tests, names_of_descriptor_options_are_known_by_their_end);
     tcase_add_test(tests, too_large_a_command_is_refused);
     tcase_add_test(tests, frames_arrive_whole_or_are_refused);
+    tcase_add_loop_test(tests, a_notice_is_terminated, 0,
+                        (int)(sizeof notice_rows / sizeof notice_rows[0]));
     tcase_add_test(tests, a_reset_does_not_hide_what_was_sent);
     tcase_add_test(tests, a_full_socket_waits_no_longer_than_it_may);
     return sbx_fixture_run(suite);
