@@ -115,7 +115,7 @@ int sbx_path_parse(const char *path, enum sbx_resource *ret_resource,
     const char *begin = path + strlen(BELOW);
     size_t length = strcspn(begin, "/");
     const char *rest = begin[length] == '/' ? begin + length + 1 : NULL;
-    if (find_part(rest, &resource) < 0) {
+    if (length == 0 || find_part(rest, &resource) < 0) {
         return -ENOENT;
     }
     if (decode(begin, length, id, sizeof id) < 0 || !sbx_id_is_valid(id)) {
