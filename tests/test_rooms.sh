@@ -3,7 +3,8 @@
 #
 # A room includes only itself and rooms to its left; tools see only each other,
 # <sbx/sbx.h> and the system; ours are included by room and in quotes; libevent is known
-# to the event loop and the service alone, libproc2 to the scan alone, libcgroup to cgroup/provision.c alone; examples are
+# to the event loop and the service alone, libproc2 to the scan, libcgroup to cgroup/provision.c, jansson to requests,
+# views and sbxctl, nettle to the fingerprint; examples are
 # like tools, but for the loop of their own that one of them has. Reads the sources as text and compiles nothing. The
 # second half plants one violation of each kind in a copy and wants it noticed.
 set -u
@@ -31,6 +32,11 @@ check_tree() {
             if (name ~ /^(event2\/|event\.h|ev[a-z]*\.h|event-)/ && file != "monitor/loop.c" &&
                 file !~ /^supervisor\/service[a-z_]*\.[ch]$/ && file != "examples/event_loop.c") {
                 bad("libevent outside monitor/loop.c")
+            } else if (name ~ /^jansson/ &&
+                       file !~ /^(supervisor\/(request|view)|tools\/sbxctl)[a-z_]*\.[ch]$/) {
+                bad("jansson outside of requests, views and sbxctl")
+            } else if (name ~ /^nettle\// && file != "supervisor/fingerprint.c") {
+                bad("nettle outside supervisor/fingerprint.c")
             } else if (name ~ /^libproc2\// && file != "reaper/scan.c") {
                 bad("libproc2 outside reaper/scan.c")
             } else if (name ~ /^libcgroup(\.h$|\/)/ && file != "cgroup/provision.c") {
@@ -89,7 +95,7 @@ check_tree() {
             close(file)
         }
         END {
-            for (i = split("base reaper monitor sandbox tools include examples", must, " "); i > 0; i--) {
+            for (i = split("base reaper monitor sandbox supervisor tools include examples", must, " "); i > 0; i--) {
                 if (!seen[must[i]]) {
                     print "no source in " must[i]
                     violations++
@@ -108,7 +114,7 @@ check_tree "$source" || status=1
 noticed() {
     tree=$scratch/tree
     rm -rf -- "$tree"
-    for folder in base reaper monitor sandbox tools include/sbx examples; do
+    for folder in base reaper monitor sandbox supervisor tools include/sbx examples; do
         mkdir -p -- "$tree/$folder"
         printf '#include <stdio.h>\n#include <sbx/sbx.h>\n' >"$tree/$folder/clean.c"
     done
@@ -116,6 +122,11 @@ noticed() {
     printf '#include "base/clean.h"\n#include "reaper/clean.h"\n' >"$tree/reaper/uses.c"
     printf '#include <event2/event.h>\n' >"$tree/monitor/loop.c"
     printf '#include "base/clean.h"\n#include "monitor/clean.h"\n' >"$tree/sandbox/uses.c"
+    printf '#include <event2/http.h>\n#include "monitor/clean.h"\n' >"$tree/supervisor/service_uses.c"
+    printf '#include <jansson.h>\n#include "sandbox/clean.h"\n' >"$tree/supervisor/request.c"
+    printf '#include <jansson.h>\n' >"$tree/supervisor/view_uses.c"
+    printf '#include <nettle/hmac.h>\n' >"$tree/supervisor/fingerprint.c"
+    printf '#include <jansson.h>\n' >"$tree/tools/sbxctl_uses.c"
     printf '#include "tools/clean.h"\n' >"$tree/tools/uses.c"
     if ! check_tree "$tree" >"$scratch/output"; then
         echo "a clean tree is refused:"
@@ -150,6 +161,15 @@ noticed monitor/x.c '#include "sandbox/plan.h"' 'a room to the right'
 noticed sandbox/x.c '#include "supervisor/store.h"' 'a room to the right'
 noticed sandbox/x.c '#include <event2/event.h>' 'libevent outside'
 noticed supervisor/x.c '#include <event2/event.h>' 'libevent outside'
+noticed supervisor/view_x.c '#include <event2/event.h>' 'libevent outside'
+noticed tools/service.c '#include <event2/event.h>' 'libevent outside'
+noticed supervisor/x.c '#include <jansson.h>' 'jansson outside'
+noticed supervisor/service_x.c '#include <jansson.h>' 'jansson outside'
+noticed monitor/request.c '#include <jansson.h>' 'jansson outside'
+noticed tools/sbxd.c '#include <jansson.h>' 'jansson outside'
+noticed examples/x.c '#include <jansson.h>' 'jansson outside'
+noticed supervisor/request_x.c '#include <nettle/hmac.h>' 'nettle outside'
+noticed supervisor/x.c '#include "tools/clean.h"' 'a room to the right'
 noticed sandbox/x.c '#include "plan.h"' 'ours are included by room'
 noticed tools/sbx-run.c '#include "sandbox/plan.h"' 'tools see only'
 noticed tools/x.c '#include "base/fd.h"' 'tools see only'

@@ -284,7 +284,7 @@ void sbx_ctl_print_stats(const json_t *stats)
         const char *inner;
         json_t *number;
         if (!json_is_object(value)) {
-            put_padded(key, 24);
+            put_padded(key, 26);
             sbx_ctl_print_json(value);
             continue;
         }
@@ -292,7 +292,7 @@ void sbx_ctl_print_stats(const json_t *stats)
         {
             char name[128];
             (void)snprintf(name, sizeof name, "%s.%s", key, inner);
-            put_padded(name, 24);
+            put_padded(name, 26);
             sbx_ctl_print_json(number);
         }
     }
