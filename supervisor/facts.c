@@ -85,7 +85,7 @@ void sbx_boot_id(char boot[static SBX_BOOT_SIZE])
         text[length - 1] = '\0';
     }
     bool known = length > 0 && is_boot_id(text);
-    (void)snprintf(boot, SBX_BOOT_SIZE, "%s", known ? text : "");
+    (void)snprintf(boot, SBX_BOOT_SIZE, "%.*s", SBX_BOOT_SIZE - 1, known ? text : "");
 }
 
 /* --- the file ------------------------------------------------------------------------
