@@ -54,7 +54,8 @@ static int refuse_text(const json_error_t *error, struct sbx_error *err)
     char text[2 * JSON_ERROR_TEXT_LENGTH];
     char quoted[SBX_QUOTE_SIZE];
     enum json_error_code code = json_error_code(error);
-    if (code == json_error_out_of_memory) {
+    /* It says so, or nothing. */
+    if (code == json_error_out_of_memory || error->text[0] == '\0') {
         return sbx_request_no_memory(err);
     }
     (void)snprintf(text, sizeof text, "%s", error->text);
