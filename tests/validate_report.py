@@ -3,7 +3,7 @@
 
 usage: validate_report.py [--schema FILE] [--lines] FILE...     ("-" is standard input)
 
-With --lines each line of a file is a report of its own, FILE:LINE in what is printed.
+A schema may refer to those that lie beside it, by their $id. With --lines each line of a file is a report of its own, FILE:LINE in what is printed.
 
 Prints one line for each fault, "FILE: KEY/KEY: what is wrong", and exits with 1 when there was one. Exits with 77 when
 the jsonschema module (Debian: python3-jsonschema) is missing. A report is one JSON object on one line, ended by a line
@@ -83,6 +83,29 @@ def reports_of(path, data, by_line):
         yield f"{path}:{number}", line
 
 
+def absolute(part, base):
+    """References of a schema to itself, so that they can be followed from another one: base is a URN, and nothing can be
+    joined to that."""
+    if isinstance(part, list):
+        return [absolute(item, base) for item in part]
+    if not isinstance(part, dict):
+        return part
+    return {key: base + value if key == "$ref" and value.startswith("#") else absolute(value, base)
+            for key, value in part.items()}
+
+
+def neighbours(schema_path):
+    """By their $id, the schemas in the directory of that one."""
+    directory = os.path.dirname(os.path.abspath(schema_path))
+    found = {}
+    for name in sorted(os.listdir(directory)):
+        if name.endswith(".schema.json"):
+            with open(os.path.join(directory, name), encoding="utf-8") as file:
+                schema = json.load(file)
+            found[schema["$id"]] = absolute(schema, schema["$id"])
+    return found
+
+
 def main(arguments):
     schema_path = os.path.join(HERE, "..", "docs", "report.schema.json")
     if len(arguments) >= 2 and arguments[0] == "--schema":
@@ -100,7 +123,8 @@ def main(arguments):
     with open(schema_path, encoding="utf-8") as file:
         schema = json.load(file)
     jsonschema.Draft202012Validator.check_schema(schema)
-    validator = jsonschema.Draft202012Validator(schema)
+    resolver = jsonschema.RefResolver.from_schema(schema, store=neighbours(schema_path))
+    validator = jsonschema.Draft202012Validator(schema, resolver=resolver)
     bad = 0
     for path in arguments:
         if path == "-":
