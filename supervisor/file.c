@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -47,22 +48,47 @@ int sbx_file_create(int directory, const char *name, size_t size, struct sbx_err
     return sbx_fd_steal(&fd);
 }
 
+#define HIDDEN_SIZE 64
+
+static const char *hidden_name(const char *name, char buffer[static HIDDEN_SIZE])
+{
+    (void)snprintf(buffer, HIDDEN_SIZE, "%s.new", name);
+    return buffer;
+}
+
 int sbx_file_create_mapped(int directory, const char *name, size_t size,
                            void **ret_memory, struct sbx_error *err)
 {
-    SBX_AUTO_CLOSE int fd = sbx_file_create(directory, name, size, err);
+    char hidden[HIDDEN_SIZE];
+    SBX_AUTO_CLOSE int fd =
+        sbx_file_create(directory, hidden_name(name, hidden), size, err);
     if (fd < 0) {
         return fd;
     }
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED) {
         int code = errno;
-        (void)unlinkat(directory, name, 0);
+        (void)unlinkat(directory, hidden, 0);
         return sbx_error_set(err, code, SBX_STAGE_LAUNCH, "cannot map the file %s: %s",
                              name, sbx_errno_text(code).text);
     }
     *ret_memory = memory;
     return 0;
+}
+
+int sbx_file_show(int directory, const char *name, void *memory, size_t size,
+                  struct sbx_error *err)
+{
+    char hidden[HIDDEN_SIZE];
+    if (renameat2(directory, hidden_name(name, hidden), directory, name,
+                  RENAME_NOREPLACE) == 0) {
+        return 0;
+    }
+    int code = errno;
+    (void)munmap(memory, size);
+    (void)unlinkat(directory, hidden, 0);
+    return sbx_error_set(err, code, SBX_STAGE_LAUNCH, "cannot make the file %s: %s", name,
+                         sbx_errno_text(code).text);
 }
 
 void sbx_file_give_back(void *memory, size_t from, size_t to)

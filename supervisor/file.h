@@ -20,10 +20,16 @@
  */
 int sbx_file_create(int directory, const char *name, size_t size, struct sbx_error *err);
 
-/* The same, mapped for reading and writing, without a descriptor. 0 or a negative errno,
- * and no file is left. */
+/* The same, mapped for reading and writing, without a descriptor, and under a name of its
+ * own until sbx_file_show. 0 or a negative errno, and no file is left. */
 int sbx_file_create_mapped(int directory, const char *name, size_t size,
                            void **ret_memory, struct sbx_error *err);
+
+/* Such a file gets its name: what there is to be known of it is in it, so that no reader
+ * meets half of that. 0 or a negative errno, -EEXIST: the name is taken; no file is left
+ * then, and the mapping is gone. */
+int sbx_file_show(int directory, const char *name, void *memory, size_t size,
+                  struct sbx_error *err);
 
 /* Gives back the blocks of the whole pages in [from, to) of such a mapping, which hold
  * nothing that anybody will read. Where the file system cannot do that they stay. */

@@ -136,8 +136,11 @@ int sbx_journal_create(int directory, const char *name, uint64_t events_count,
     *header = (struct header){.slots_count = journal->layout.slots_count,
                               .ring_bytes = journal->layout.ring_bytes,
                               .first = 1};
-    atomic_thread_fence(memory_order_seq_cst);
     header->magic = MAGIC;
+    r = sbx_file_show(directory, name, memory, journal->size, err);
+    if (r < 0) {
+        return r;
+    }
     *ret_journal = journal;
     journal = NULL;
     return 0;

@@ -95,8 +95,11 @@ int sbx_stream_create(int directory, const char *name,
     *writer->header = (struct header){.head_bytes = bounds->head_bytes,
                                       .tail_bytes = bounds->tail_bytes,
                                       .ring_bytes = writer->ring_bytes};
-    atomic_thread_fence(memory_order_seq_cst);
     writer->header->magic = MAGIC;
+    r = sbx_file_show(directory, name, memory, writer->mapped_size, err);
+    if (r < 0) {
+        return r;
+    }
     *ret_writer = writer;
     writer = NULL;
     return 0;
