@@ -137,7 +137,9 @@ static void send_constant(struct sbx_connection *connection, const char *text,
 static void send_data_take(struct sbx_connection *connection, int status, char *data,
                            size_t length)
 {
-    if (length > 0 && connection->service->output_bytes + length > SBX_OUTPUT_MAX) {
+    /* A small one is sent in any case: it may say that something was started. */
+    if (length > SBX_SMALL_MAX &&
+        connection->service->output_bytes + length > SBX_OUTPUT_MAX) {
         free(data);
         send_constant(connection, busy_text, sizeof busy_text - 1);
         return;

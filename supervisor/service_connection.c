@@ -146,7 +146,9 @@ static void on_change_in(struct evbuffer *buffer, const struct evbuffer_cb_info 
     if (connection->state == SBX_CONNECTION_IDLE) {
         sbx_connection_enter(connection, SBX_CONNECTION_RECEIVING, SBX_RECEIVE_US);
     }
-    if (connection->input_bytes > SENT_MAX || service->input_bytes > SBX_INPUT_MAX) {
+    /* Not the one that has sent next to nothing: others have filled it up. */
+    if (connection->input_bytes > SENT_MAX || (connection->input_bytes > SBX_SMALL_MAX &&
+                                               service->input_bytes > SBX_INPUT_MAX)) {
         doom(connection);
     }
 }

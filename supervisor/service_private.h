@@ -30,6 +30,7 @@
 #define SBX_STRANGERS_MAX ((size_t)64)            /* peers that are answered 403 alone */
 #define SBX_INPUT_MAX ((size_t)64 * 1024 * 1024)  /* of all connections, received */
 #define SBX_OUTPUT_MAX ((size_t)64 * 1024 * 1024) /* of all, answered and not taken */
+#define SBX_SMALL_MAX ((size_t)8 * 1024)          /* passes whatever others hold up */
 #define SBX_PIECE_MAX ((size_t)256 * 1024)        /* of stdout or stderr in an answer */
 
 #define SBX_IDLE_US UINT64_C(60000000)     /* between two requests */

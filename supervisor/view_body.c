@@ -13,6 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Of a body that says one word. Each value of JSON costs many times its length once it is
+ * parsed. */
+#define BODY_MAX ((size_t)4096)
+
 /* The object with at most that one key; NULL and the error. */
 static json_t *load(const char *body, size_t length, const char *key,
                     struct sbx_error *err)
@@ -20,9 +24,12 @@ static json_t *load(const char *body, size_t length, const char *key,
     json_error_t why;
     const char *name;
     json_t *value;
-    json_t *object = json_loadb(body, length, JSON_REJECT_DUPLICATES, &why);
+    json_t *object = length <= BODY_MAX
+                         ? json_loadb(body, length, JSON_REJECT_DUPLICATES, &why)
+                         : NULL;
     if (!json_is_object(object)) {
-        (void)sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS, "the body is no JSON object");
+        (void)sbx_error_set(err, EINVAL, SBX_STAGE_OPTIONS,
+                            "the body is no JSON object, or too long");
         json_decref(object);
         return NULL;
     }
