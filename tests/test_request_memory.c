@@ -70,12 +70,13 @@ static const char *const requests[] = {
     "{\"id\":\"x\",\"command\":\"a\",\"args\":[\"b\",\"c\"],\"launcher\":[\"l\"],"
     "\"cwd\":\"/w\",\"env\":{\"A\":\"1\",\"B\":null},\"clear_env\":true,"
     "\"limits\":{\"wall\":6.5,\"memory\":\"1M\",\"processes\":3},"
-    "\"ceilings\":{\"nofile\":64,\"cpu\":\"1:2\"},\"user\":\"1:1\",\"umask\":\"022\","
+    "\"ceilings\":{\"nofile\":64,\"cpu\":\"1:2\"},\"umask\":\"022\","
     "\"signal\":\"INT\",\"require\":[\"complete\"],\"stdout\":\"/o\",\"retention\":5,"
     "\"stdin\":{\"data\":\"x\"}}",
     "{\"command\":\"a\",\"args\":[\"b\"],\"cwd\":\"/w\",\"env\":{\"A\":\"1\"},"
     "\"sandbox\":{\"bind\":[\"/w\",\"/a:/b\"],\"mask\":\"/m\",\"proc\":true,"
-    "\"network\":\"none\",\"tmp_size\":\"2M\",\"ceilings\":{\"nofile\":64}},"
+    "\"network\":\"none\",\"tmp_size\":\"2M\",\"as_user\":\"7:8\",\"ceilings\":{"
+    "\"nofile\":64}},"
     "\"stdin\":{\"data_base64\":\"QUI=\"}}",
 };
 
