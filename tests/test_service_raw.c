@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
@@ -240,7 +241,7 @@ END_TEST
 START_TEST(flooded)
 {
     enum { PIECE = 64 * KIB };
-    struct web web = {.hurry = 20};
+    struct web web = {.hurry = 60};
     char *junk = calloc(1, PIECE);
     ck_assert_ptr_nonnull(junk);
     web_start(&web);
@@ -250,13 +251,13 @@ START_TEST(flooded)
     ck_assert_int_eq(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
     size_t taken = 0;
     struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
-    while (poll(&poll_fd, 1, 500) == 1 && (poll_fd.revents & POLLERR) == 0) {
+    while (poll(&poll_fd, 1, 200) == 1 && (poll_fd.revents & POLLERR) == 0) {
         ssize_t sent = send(fd, junk, PIECE, MSG_NOSIGNAL);
         if (sent <= 0 && errno != EAGAIN) {
             break;
         }
         taken += sent > 0 ? (size_t)sent : 0;
-        ck_assert_uint_lt(taken, 16 * KIB * KIB);
+        ck_assert_uint_lt(taken, 4 * KIB * KIB);
     }
     (void)close(fd);
     free(junk);
@@ -269,45 +270,51 @@ END_TEST
 
 START_TEST(leaving)
 {
-    struct web web = {0};
-    web_start(&web);
-    web_execute(&web, "it", "exec sleep 1000", "");
     static const char *const paths[] = {IT "/events?after=1&wait=60s",
                                         IT "/stdout?wait=60s", IT "/stderr?wait=60s"};
+    struct web web = {0};
+    int fds[LENGTH(paths)];
+    web_start(&web);
+    web_execute(&web, "it", "exec sleep 1000", "");
     json_decref(web_json(&web, 200, "GET", IT "/events?after=0&wait=30s", NULL));
-    for (int round = 0; round < 2; round++) {
-        int fds[LENGTH(paths) + 1];
+    for (int round = 0; round < 3; round++) {
         for (size_t i = 0; i < LENGTH(paths); i++) {
             fds[i] = web_connect(&web);
             web_request(fds[i], "GET", paths[i], NULL);
         }
-        fds[LENGTH(paths)] = web_connect(&web);
-        web_request(fds[LENGTH(paths)], "DELETE", IT "?wait=60s", NULL);
-        if (round == 0) {
-            (void)close(fds[LENGTH(paths)]);
-        }
+        web_wait_stat(&web, "waiters_count", LENGTH(paths), 20);
         for (size_t i = 0; i < LENGTH(paths); i++) {
             (void)close(fds[i]);
         }
-        web_wait_stat(&web, "active_count", 0, 20);
         web_wait_stat(&web, "waiters_count", 0, 20);
-        if (round > 0) {
-            (void)close(fds[LENGTH(paths)]);
-        }
     }
+    /* What was asked for is done all the same. */
+    int fd = web_connect(&web);
+    web_request(fd, "DELETE", IT "?wait=60s", NULL);
+    (void)close(fd);
+    web_wait_stat(&web, "active_count", 0, 20);
+    web_wait_stat(&web, "waiters_count", 0, 20);
     web_stop(&web);
 }
 END_TEST
 
+/* One that has closed its own direction gets all of its answer, which is more than goes
+ * into a socket at once. */
 START_TEST(half_closed)
 {
     struct web web = {0};
+    struct answer answer;
     web_start(&web);
+    web_execute(&web, "it", "head -c 1000000 /dev/zero", "\"output_limit\":\"1M\"");
+    ck_assert_str_eq(web_settled(&web, "it"), "completed");
     for (int i = 0; i < 20; i++) {
         int fd = web_connect(&web);
-        web_send(fd, STATS, strlen(STATS));
+        web_request(fd, "GET", IT "/stdout", NULL);
         ck_assert_int_eq(shutdown(fd, SHUT_WR), 0);
-        expect(fd, 200);
+        web_read(fd, &answer, 20);
+        ck_assert_int_eq(answer.status, 200);
+        ck_assert_uint_eq(answer.length, 256 * KIB);
+        answer_done(&answer);
         web_wait_closed(fd, 20);
         (void)close(fd);
     }
@@ -571,14 +578,53 @@ START_TEST(few_descriptors)
     for (int i = 0; i < COUNT; i++) {
         fds[i] = web_connect(&web);
     }
-    /* Those that were accepted are served; the others wait until there is room. */
-    web_send(fds[0], STATS, strlen(STATS));
-    expect(fds[0], 200);
+    /* Half of them are for clients. Those that were accepted are served; the others wait
+     * until there is room. */
+    struct answer answer;
+    web_request(fds[0], "GET", "/metrics", NULL);
+    web_read(fds[0], &answer, 20);
+    ck_assert_ptr_nonnull(strstr(answer.body, "\nsbx_connections 30\n"));
+    answer_done(&answer);
     for (int i = 0; i < COUNT; i++) {
         web_send(fds[i], STATS, strlen(STATS));
         expect(fds[i], 200);
         (void)close(fds[i]);
     }
+    web_stop(&web);
+}
+END_TEST
+
+static uint64_t cpu_us(pid_t pid)
+{
+    clockid_t clock;
+    struct timespec time;
+    ck_assert_int_eq(clock_getcpuclockid(pid, &clock), 0);
+    ck_assert_int_eq(clock_gettime(clock, &time), 0);
+    return (uint64_t)time.tv_sec * SBX_US_PER_S + (uint64_t)time.tv_nsec / 1000;
+}
+
+/* When none is left, accept fails at once, and again: that must not be all it does. */
+START_TEST(no_descriptors)
+{
+    enum { COUNT = 50, LOOK_MS = 400 };
+    struct web web = {.descriptors_later = 40};
+    int fds[COUNT];
+    web_start(&web);
+    for (int i = 0; i < COUNT; i++) {
+        fds[i] = web_connect(&web);
+    }
+    web_send(fds[0], STATS, strlen(STATS));
+    expect(fds[0], 200);
+    web_send(fds[COUNT - 1], STATS, strlen(STATS));
+    uint64_t before = cpu_us(web.pid);
+    struct pollfd poll_fd = {.fd = fds[COUNT - 1], .events = POLLIN};
+    ck_assert_int_eq(poll(&poll_fd, 1, LOOK_MS), 0);
+    ck_assert_uint_lt(cpu_us(web.pid) - before, LOOK_MS * 1000 / 4);
+    for (int i = 0; i < COUNT - 1; i++) {
+        (void)close(fds[i]);
+    }
+    expect(fds[COUNT - 1], 200);
+    (void)close(fds[COUNT - 1]);
     web_stop(&web);
 }
 END_TEST
@@ -606,5 +652,6 @@ int main(int argc, char *argv[])
     tcase_add_test(places, taken_places);
     tcase_add_test(places, passed);
     tcase_add_test(places, few_descriptors);
+    tcase_add_test(places, no_descriptors);
     return sbx_fixture_run(suite);
 }

@@ -74,6 +74,12 @@ static int set_up(struct sbx_supervisor *supervisor, const struct web *web,
     return r;
 }
 
+static int limit_descriptors(uint64_t count)
+{
+    const struct rlimit limit = {count, count};
+    return count > 0 && setrlimit(RLIMIT_NOFILE, &limit) < 0 ? -errno : 0;
+}
+
 static int serve(const struct web *web, int ready, struct sbx_error *error)
 {
     struct sbx_service_http *service = NULL;
@@ -81,11 +87,9 @@ static int serve(const struct web *web, int ready, struct sbx_error *error)
     int r = supervisor == NULL ? -ENOMEM : set_up(supervisor, web, error);
     r = r < 0 ? r : sbx_supervisor_open(supervisor, error);
     r = r < 0 ? r : sbx_supervisor_open_signals(supervisor, error);
-    if (r == 0 && web->descriptors > 0) {
-        const struct rlimit limit = {web->descriptors, web->descriptors};
-        r = setrlimit(RLIMIT_NOFILE, &limit) < 0 ? -errno : 0;
-    }
+    r = r < 0 ? r : limit_descriptors(web->descriptors);
     r = r < 0 ? r : sbx_service_open(supervisor, &service, error);
+    r = r < 0 ? r : limit_descriptors(web->descriptors_later);
     if (r == 0) {
         hurry = web->hurry;
         r = write(ready, "+", 1) == 1 ? sbx_loop_run(supervisor->loop) : -EIO;

@@ -22,6 +22,7 @@
 struct web {
     const char *const *options;         /* name, value (NULL for a flag), ... and NULL */
     uint64_t descriptors;               /* limit of the service; 0: as it is */
+    uint64_t descriptors_later;         /* the same, once it listens */
     unsigned hurry;                     /* deadlines of connections are divided by that */
     int passed;                         /* a descriptor, as by systemd; 0: none */
     char socket[SBX_FIXTURE_PATH_SIZE]; /* "": web_start names one */
