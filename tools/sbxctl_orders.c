@@ -178,18 +178,21 @@ static int send_piece(struct sbx_ctl *ctl, const char *data, size_t length, bool
     return status;
 }
 
+/* Also where there is nothing to send it is asked whether it could be. */
 int sbx_ctl_stdin(struct sbx_ctl *ctl)
 {
     static char buffer[CHUNK];
     bool close = sbx_ctl_value(ctl, "close") != NULL;
+    bool sent = false;
     int status = 0;
     while (status == 0) {
         ssize_t r = read(STDIN_FILENO, buffer, sizeof buffer);
         if (r == 0) {
-            return close ? send_piece(ctl, "", 0, true) : 0;
+            return close || !sent ? send_piece(ctl, "", 0, close) : 0;
         }
         if (r > 0) {
             status = send_piece(ctl, buffer, (size_t)r, false);
+            sent = true;
         } else if (errno != EINTR) {
             return sbx_ctl_fail("standard input: %s (%s)", strerrordesc_np(errno),
                                 strerrorname_np(errno));

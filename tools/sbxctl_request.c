@@ -475,11 +475,6 @@ static int set_id(json_t *request)
 static int complete(struct sbx_ctl *ctl, json_t *request)
 {
     const char *input = sbx_ctl_value(ctl, "stdin");
-    const char *file = sbx_ctl_value(ctl, "request");
-    if (input != NULL && file != NULL && strcmp(input, "-") == 0 &&
-        strcmp(file, "-") == 0) {
-        return sbx_ctl_fail("--stdin - and --request - cannot both be standard input");
-    }
     int status = json_object_update_recursive(request, ctl->draft) < 0 ? no_memory() : 0;
     status = status == 0 && input != NULL ? set_stdin(request, input) : status;
     status = status == 0 ? set_command(request, ctl->operands) : status;
@@ -488,9 +483,14 @@ static int complete(struct sbx_ctl *ctl, json_t *request)
 
 int sbx_ctl_request_text(struct sbx_ctl *ctl, char **ret_text, char **ret_id)
 {
+    const char *input = sbx_ctl_value(ctl, "stdin");
     const char *file = sbx_ctl_value(ctl, "request");
     json_t *request = NULL;
     int status = 0;
+    if (input != NULL && file != NULL && strcmp(input, "-") == 0 &&
+        strcmp(file, "-") == 0) {
+        return sbx_ctl_fail("--stdin - and --request - cannot both be standard input");
+    }
     if (file != NULL) {
         status = load_request(file, &request);
     } else {
