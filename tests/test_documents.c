@@ -50,6 +50,12 @@ static const struct tool {
      3,
      "docs/sbx-run.1.scd",
      "\n| option of sbx-run |"},
+    {"sbxd",
+     {sbx_supervisor_options, NULL},
+     watch_own,
+     2,
+     "docs/sbxd.8.scd",
+     "\n| option of sbxd |"},
 };
 #define TOOL_COUNT (int)(sizeof tools / sizeof tools[0])
 static const struct tool *tool; /* of this test */
