@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -57,20 +58,69 @@ static size_t room_of(const struct sbx_keeper_output *output)
     return kept < limit ? (size_t)(limit - kept) : 0;
 }
 
-static void append_events(const struct sbx_keeper_output *output, uint64_t offset,
-                          const char *data, size_t length)
+static void append_event(const struct sbx_keeper_output *output, uint64_t offset,
+                         const char *data, size_t length)
 {
-    struct sbx_event event = {.type = output->stream == 1 ? SBX_EVENT_STDOUT
-                                                          : SBX_EVENT_STDERR,
-                              .stream = output->stream,
-                              .at_real_us = sbx_clock_real_us()};
-    for (size_t done = 0; done < length; done += event.length) {
-        size_t rest = length - done;
-        event.offset = offset + done;
-        event.length = rest < SBX_EVENT_DATA_MAX ? rest : SBX_EVENT_DATA_MAX;
-        event.data = data + done;
+    const struct sbx_event event = {.type = output->stream == 1 ? SBX_EVENT_STDOUT
+                                                                : SBX_EVENT_STDERR,
+                                    .stream = output->stream,
+                                    .at_real_us = sbx_clock_real_us(),
+                                    .offset = offset,
+                                    .length = length,
+                                    .data = data};
+    if (length > 0) {
         (void)sbx_journal_append(output->keeper->journal, &event);
     }
+}
+
+/* How many bytes at the end begin a character of UTF-8 whose rest is not there: 0 to 3.
+ */
+static size_t open_end(const char *data, size_t length)
+{
+    for (size_t back = 1; back <= 3 && back <= length; back++) {
+        unsigned char byte = (unsigned char)data[length - back];
+        if (byte >= 0xc0) {
+            size_t whole = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
+            return byte < 0xf8 && whole > back ? back : 0;
+        }
+        if (byte < 0x80) {
+            return 0;
+        }
+    }
+    return 0;
+}
+
+/* An event that ends inside of a character could not be shown as text. So the beginning
+ * of one is held until its rest is there, or the stream's end. */
+static void append_events(struct sbx_keeper_output *output, uint64_t offset,
+                          const char *data, size_t length)
+{
+    char joined[SBX_EVENT_DATA_MAX];
+    while (length > 0) {
+        size_t held = output->held_length;
+        size_t room = sizeof joined - held;
+        size_t part = length < room ? length : room;
+        const char *bytes = data;
+        if (held > 0) {
+            memcpy(joined, output->held, held);
+            memcpy(joined + held, data, part);
+            bytes = joined;
+        }
+        size_t whole = held + part - open_end(bytes, held + part);
+        append_event(output, offset - held, bytes, whole);
+        output->held_length = held + part - whole;
+        memcpy(output->held, bytes + whole, output->held_length);
+        data += part;
+        offset += part;
+        length -= part;
+    }
+}
+
+static void append_held(struct sbx_keeper_output *output)
+{
+    uint64_t end = sbx_stream_total(output->writer);
+    append_event(output, end - output->held_length, output->held, output->held_length);
+    output->held_length = 0;
 }
 
 static void stop_reading(struct sbx_keeper_output *output)
@@ -87,6 +137,7 @@ static void see_end(struct sbx_keeper_output *output)
         output->pipe = -1;
     }
     if (output->writer != NULL) {
+        append_held(output);
         sbx_stream_end(output->writer);
     }
 }

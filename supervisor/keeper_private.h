@@ -38,6 +38,8 @@ struct sbx_keeper_output {
     struct sbx_source *source; /* NULL: it is not read now */
     struct sbx_stream_writer *writer;
     uint64_t taken_bytes; /* by a reader */
+    char held[3];         /* of a character that has not come as a whole: no event yet */
+    size_t held_length;
 };
 
 struct sbx_keeper_input {
