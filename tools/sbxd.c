@@ -11,12 +11,14 @@
 #include <sbx/sbx.h>
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NAME_SIZE 64
+#define LARGE_BYTES (64 * 1024) /* what goes back to the kernel when it is freed */
 
 static const char program[] = "sbxd";
 
@@ -170,6 +172,9 @@ static int act(struct scan *scan)
         }
         return sbx_line_close_stdout(program);
     }
+    /* Else the first large answer that is freed raises this, and what the next ones took
+     * stays here. */
+    (void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
     if (sbx_supervisor_serve(scan->supervisor, &error) < 0) {
         sbx_line_complain(program, "", error.message, "");
         return SBX_STATUS_FAILED;
