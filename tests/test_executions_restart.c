@@ -1,0 +1,578 @@
+/*
+ * test_executions_restart.c - executions whose service or whose own processes are killed:
+ * nothing is lost that can be known, nothing is doubled, nothing goes on without its
+ * limits, and what is dead is not shown as running.
+ *
+ * The storm kills sbxd at random moments, in its start too, while others ask it to start
+ * executions. Each of these writes one line to a file of its own, so that a second run of
+ * it would show. SBX_SEED=N repeats a storm; SBX_LONG makes it a long one.
+ */
+#include "tests/ask_kit.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SECONDS 60
+#define PROCESSES_MAX 16
+
+/* --- sbxd is killed
+ * ----------------------------------------------------------------------- */
+
+START_TEST(what_runs_is_adopted)
+{
+    struct replay replay = {0};
+    struct service service = {0};
+    char go[SBX_FIXTURE_PATH_SIZE];
+    char script[2 * SBX_FIXTURE_PATH_SIZE];
+    (void)sbx_fixture_path(go, "go");
+    (void)snprintf(script, sizeof(script),
+                   "i=0; until [ -e %s ]; do echo $i; i=$((i+1)); sleep 0.01; done; "
+                   "echo last; cat",
+                   go);
+    service_start(&service);
+    ask_script(&service, "a", "'stdin': 'open'", script);
+    ask_start(&service, 201, "{'id': 'b', 'command': 'sleep', 'args': ['60']}");
+    for (int i = 0; i < 4; i++) {
+        uint64_t before = replay.after;
+        while (replay.after < before + 3) {
+            (void)replay_poll(&service, &replay, "a", "5");
+        }
+        service_kill(&service);
+        if (i == 1) {
+            service_nap_ms(100); /* it goes on for nobody */
+        }
+        service_start(&service);
+        ck_assert_str_eq(ask_string(ask(&service, "GET", "/v1/executions/a"), "status"),
+                         "running");
+        ck_assert_uint_eq(ask_stat(&service, "active_count"), 2);
+        ck_assert_uint_eq(ask_stat(&service, "adopted_total"), 2);
+    }
+    /* Every order reaches it still. */
+    ask_expect(ask_bytes(&service, "POST", "/v1/executions/a/stdin?close=1", "in\n", 3),
+               204);
+    ask_expect(ask(&service, "POST", "/v1/executions/a/pause"), 204);
+    ask_expect(ask(&service, "POST", "/v1/executions/a/resume"), 204);
+    FILE *file = fopen(go, "we");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fclose(file), 0);
+    replay_all(&service, &replay, "a", 20);
+    ck_assert_str_eq(replay.status, "completed");
+    ck_assert_uint_eq(replay.first_after_gap, 0);
+    ck_assert_int_eq(strncmp(replay.data[0], "0\n1\n2\n3\n", 8), 0);
+    ck_assert_int_eq(memcmp(replay.data[0] + replay.length[0] - 8, "last\nin\n", 8), 0);
+    replay_done(&replay);
+    const struct answer *end =
+        ask_expect(ask(&service, "POST", "/v1/executions/b/cancel?wait=20"), 200);
+    ck_assert_str_eq(ask_string(end, "status"), "cancelled");
+    service_done(&service);
+}
+END_TEST
+
+START_TEST(results_are_kept)
+{
+    static const char *const ids[] = {"ok", "code", "wall", "launch", "meanwhile"};
+    char *before[5] = {NULL};
+    struct service service = {0};
+    service_start(&service);
+    ask_script(&service, "ok", NULL, "echo out; echo err >&2");
+    ask_script(&service, "code", NULL, "exit 5");
+    ask_script(&service, "wall", "'limits': {'wall': '100ms'}", "sleep 60");
+    ask_start(&service, 201, "{'id': 'launch', 'command': '/does/not/exist'}");
+    for (size_t i = 0; i < 4; i++) {
+        before[i] = strdup(ask_settled(&service, ids[i], 20)->body);
+    }
+    ask_script(&service, "meanwhile", "'limits': {'wall': '300ms'}", "echo x; sleep 60");
+    for (int i = 0; i < 2; i++) {
+        service_kill(&service);
+        service_wait_alone(&service, 20); /* the limit was held by nobody but the run */
+        service_start(&service);
+        for (size_t j = 0; j < 4; j++) {
+            const struct answer *now =
+                ask_expect(ask(&service, "GET", "/v1/executions/%s", ids[j]), 200);
+            ck_assert_str_eq(now->body, before[j]);
+        }
+        const struct answer *end = ask_ends(&service, "meanwhile", "timed_out");
+        ck_assert_str_eq(ask_string(end, "report.breach.reason"), "wall");
+        ask_expect(ask(&service, "GET", "/v1/executions/meanwhile/events?after=3"), 200);
+        const struct answer *list = ask(&service, "GET", "/v1/executions");
+        ck_assert_uint_eq(json_array_size(ask_item(list->json, "executions")), 5);
+        ck_assert_str_eq(ask_string(list, "executions.4.id"), "meanwhile");
+    }
+    size_t length;
+    SBX_AUTO_FREE char *text = ask_output(&service, "ok", "stderr", &length, NULL);
+    ck_assert_str_eq(text, "err\n");
+    ask_start(&service, 200, "{'id': 'launch', 'command': '/does/not/exist'}");
+    ask_start(&service, 409, "{'id': 'launch', 'command': '/does/not/either'}");
+    for (size_t i = 0; i < 4; i++) {
+        free(before[i]);
+    }
+    service_done(&service);
+}
+END_TEST
+
+/* --- processes of the run are killed
+ * -------------------------------------------------------- */
+
+#define KEEPER 1U
+#define GUARD 2U
+#define MONITOR 4U
+
+static const struct {
+    const char *id;
+    unsigned killed;
+    bool served; /* an sbxd is there meanwhile */
+} kills[] = {
+    {"keeper", KEEPER, true},
+    {"keeper-alone", KEEPER, false},
+    {"guard", GUARD, true},
+    {"guard-alone", GUARD, false},
+    {"monitor", MONITOR, true},
+    {"monitor-alone", MONITOR, false},
+    {"guard-monitor", GUARD | MONITOR, true},
+    {"guard-monitor-alone", GUARD | MONITOR, false},
+    {"keeper-monitor", KEEPER | MONITOR, true},
+    {"all", KEEPER | GUARD | MONITOR, true},
+    {"all-alone", KEEPER | GUARD | MONITOR, false},
+};
+#define KILL_COUNT (sizeof(kills) / sizeof(kills[0]))
+
+/* Its processes are stopped first, so that none of them can answer the end of another
+ * before it is its own turn. */
+static void kill_some(const struct service *service, const char *id, unsigned which)
+{
+    pid_t pids[PROCESSES_MAX];
+    size_t count = service_processes(service, id, pids, PROCESSES_MAX);
+    ck_assert_msg(count >= 3, "%s: %zu processes", id, count);
+    for (size_t i = 0; i < 3; i++) {
+        if ((which & 1U << i) != 0) {
+            ck_assert_int_eq(kill(pids[i], SIGSTOP), 0);
+        }
+    }
+    for (size_t i = 0; i < 3; i++) {
+        if ((which & 1U << i) != 0) {
+            ck_assert_int_eq(kill(pids[i], SIGKILL), 0);
+        }
+    }
+}
+
+/* Where all three were killed nobody is there to end the command: the test is. */
+static void end_orphans(const struct service *service)
+{
+    double end = service_now() + 20;
+    char path[64];
+    char text[4096];
+    while (service_others(service) > 0 && service_now() < end) {
+        (void)snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+        ssize_t length = sbx_fd_read_text_at(AT_FDCWD, path, text, sizeof(text));
+        text[length > 0 ? length : 0] = '\0';
+        for (char *at = text, *blank; (blank = strchr(at, ' ')) != NULL; at = blank + 1) {
+            pid_t pid = (pid_t)strtol(at, NULL, 10);
+            if (pid > 1 && pid != service->pid) {
+                (void)kill(pid, SIGKILL);
+            }
+        }
+        service_nap_ms(2);
+    }
+}
+
+START_TEST(what_is_dead_is_not_shown_as_running)
+{
+    struct service service = {0};
+    unsigned which = kills[_i].killed;
+    const char *id = kills[_i].id;
+    service_start(&service);
+    ask_script(&service, id, NULL, "setsid sleep 100 & echo up; exec sleep 100");
+    ask_wait_output(&service, id, "up");
+    if (!kills[_i].served) {
+        service_kill(&service);
+    }
+    kill_some(&service, id, which);
+    bool all = which == (KEEPER | GUARD | MONITOR);
+    if (!all) {
+        /* One of them is left, and sees to it that nobody else is. */
+        if (!kills[_i].served) {
+            service_wait_alone(&service, 30);
+        }
+    }
+    if (!kills[_i].served) {
+        service_start(&service);
+    }
+    const struct answer *end = ask_ends(&service, id, "lost");
+    if (!all) {
+        ck_assert_msg((which & (KEEPER | GUARD)) == (KEEPER | GUARD) ||
+                          json_is_object(ask_item(end->json, "report")),
+                      "no report: %s", end->body);
+        service_wait_alone(&service, 20);
+    } else {
+        end_orphans(&service);
+    }
+    /* The events have an end, and what was written is still there. */
+    struct replay replay = {0};
+    replay_all(&service, &replay, id, 20);
+    ck_assert_str_eq(replay.status, "lost");
+    ck_assert_uint_eq(replay.length[0], 3);
+    replay_done(&replay);
+    size_t length;
+    SBX_AUTO_FREE char *text = ask_output(&service, id, "stdout", &length, NULL);
+    ck_assert_str_eq(text, "up\n");
+    ask_expect(ask(&service, "POST", "/v1/executions/%s/cancel?wait=5", id), 200);
+    ask_expect(ask(&service, "DELETE", "/v1/executions/%s", id), 204);
+    service_done(&service);
+}
+END_TEST
+
+START_TEST(a_keeper_that_is_stopped_holds_nobody_up)
+{
+    pid_t pids[PROCESSES_MAX];
+    struct service service = {0};
+    service_start(&service);
+    ask_start(
+        &service, 201,
+        "{'id': 'a', 'command': 'sleep', 'args': ['60'], 'limits': {'wall': '1s'}}");
+    (void)ask_expect(ask(&service, "GET", "/v1/executions/a/events?wait=20"), 200);
+    ck_assert_uint_ge(service_processes(&service, "a", pids, PROCESSES_MAX), 3);
+    ck_assert_int_eq(kill(pids[0], SIGSTOP), 0);
+    int fd = ask_connect(&service);
+    ck_assert_int_ge(fd, 0);
+    ck_assert(
+        ask_send(fd, "POST", "/v1/executions/a/signal", "{\"signal\":\"CONT\"}", 17));
+    ask_start(&service, 201, "{'id': 'b', 'command': 'true'}");
+    (void)ask_ends(&service, "b", "completed");
+    ck_assert_str_eq(ask_string(ask(&service, "GET", "/v1/executions/a"), "status"),
+                     "running");
+    ck_assert_int_eq(kill(pids[0], SIGCONT), 0);
+    ck_assert_ptr_nonnull(ask_receive(fd, 20));
+    (void)ask_ends(&service, "a", "timed_out");
+    service_done(&service);
+}
+END_TEST
+
+/* --- what an sbxd finds
+ * ------------------------------------------------------------------------- */
+
+static void make_file(const char *directory, const char *name, const char *text)
+{
+    char path[2 * SBX_FIXTURE_PATH_SIZE];
+    (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
+    FILE *file = fopen(path, "we");
+    ck_assert_msg(file != NULL, "%s: %s", path, strerror(errno));
+    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+START_TEST(places_half_made_are_cleaned_up)
+{
+    char path[2 * SBX_FIXTURE_PATH_SIZE];
+    struct stat status;
+    struct service service = {0};
+    service_start(&service);
+    ask_start(&service, 201, "{'id': 'good', 'command': 'true'}");
+    (void)ask_ends(&service, "good", "completed");
+    service_kill(&service);
+    (void)snprintf(path, sizeof(path), "%s/new/x123", service.state);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    make_file(path, "request", "half");
+    make_file(path, "lock", "");
+    (void)snprintf(path, sizeof(path), "%s/executions/empty", service.state);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    (void)snprintf(path, sizeof(path), "%s/executions/damaged", service.state);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    make_file(path, "request", "no request at all");
+    make_file(path, "page", "");
+    make_file(path, "events", "x");
+    make_file(path, "report.json", "{\"outcome\":");
+    /* Links lead nowhere. */
+    make_file(service.directory, "outside", "mine");
+    (void)snprintf(path, sizeof(path), "%s/executions/linked", service.state);
+    ck_assert_int_eq(symlink(service.directory, path), 0);
+    service_start(&service);
+    (void)snprintf(path, sizeof(path), "%s/new/x123", service.state);
+    ck_assert_int_lt(lstat(path, &status), 0);
+    (void)ask_ends(&service, "good", "completed");
+    static const char *const ids[] = {"empty", "damaged", "linked"};
+    for (size_t i = 0; i < 3; i++) {
+        const struct answer *answer = ask(&service, "GET", "/v1/executions/%s", ids[i]);
+        ck_assert_msg(answer->status == 404 ||
+                          (answer->status == 200 &&
+                           strcmp(ask_string(answer, "status"), "lost") == 0),
+                      "%s: %d: %s", ids[i], answer->status, answer->body);
+        ask_expect(ask(&service, "GET", "/v1/executions"), 200);
+    }
+    (void)snprintf(path, sizeof(path), "%s/outside", service.directory);
+    ck_assert_int_eq(lstat(path, &status), 0);
+    ask_start(&service, 201, "{'id': 'next', 'command': 'true'}");
+    (void)ask_ends(&service, "next", "completed");
+    service_done(&service);
+}
+END_TEST
+
+START_TEST(a_place_that_is_taken_away_harms_nobody)
+{
+    char path[2 * SBX_FIXTURE_PATH_SIZE];
+    struct service service = {0};
+    static const char *const names[] = {"events", "stdout",      "stderr",
+                                        "page",   "report.json", "request"};
+    service_start(&service);
+    for (size_t i = 0; i < 6; i++) {
+        ask_start(&service, 201, "{'id': 'a%zu', 'command': 'echo', 'args': ['x']}", i);
+        char id[16];
+        (void)snprintf(id, sizeof(id), "a%zu", i);
+        (void)ask_ends(&service, id, "completed");
+        (void)snprintf(path, sizeof(path), "%s/executions/%s/%s", service.state, id,
+                       names[i]);
+        ck_assert_int_eq(truncate(path, 10), 0);
+    }
+    for (int round = 0; round < 2; round++) {
+        for (size_t i = 0; i < 6; i++) {
+            (void)ask(&service, "GET", "/v1/executions/a%zu", i);
+            (void)ask(&service, "GET", "/v1/executions/a%zu/events", i);
+            (void)ask(&service, "GET", "/v1/executions/a%zu/stdout", i);
+            (void)ask(&service, "GET", "/v1/executions/a%zu/stderr", i);
+        }
+        ask_expect(ask(&service, "GET", "/v1/executions"), 200);
+        ask_start(&service, round == 0 ? 201 : 200, "{'id': 'next', 'command': 'true'}");
+        (void)ask_ends(&service, "next", "completed");
+        service_kill(&service);
+        service_start(&service);
+    }
+    service_done(&service);
+}
+END_TEST
+
+/* --- the storm
+ * ------------------------------------------------------------------------------------ */
+
+#define ONES_MAX 20000
+
+enum kind { RUNS, IS_LIMITED };
+
+static struct one {
+    enum kind kind;
+    unsigned run_ms;
+    bool answered; /* its start was */
+    double started;
+    bool settled;
+} ones[ONES_MAX];
+static size_t one_count;
+static unsigned storm_state;
+
+static unsigned next_random(unsigned below)
+{
+    storm_state = storm_state * 1664525U + 1013904223U;
+    return (storm_state >> 8) % below;
+}
+
+#define LIMIT_MS 700
+
+static int request_of(size_t number, char *text, size_t size)
+{
+    const struct one *one = &ones[number];
+    return snprintf(text, size,
+                    "{\"id\": \"s%zu\", \"command\": \"sh\", \"args\": [\"-c\", \"echo x "
+                    ">>%s/lines.%zu; exec sleep %u.%03u\"], \"limits\": {\"wall\": "
+                    "\"%ums\"}, \"output_limit\": 4096, \"event_limit\": 8}",
+                    number, sbx_fixture_dir(), number,
+                    one->kind == RUNS ? one->run_ms / 1000 : 1000, one->run_ms % 1000,
+                    one->kind == RUNS ? 60000U : LIMIT_MS);
+}
+
+/* Asks for it once. False: no answer came. */
+static bool start_one(const struct service *service, size_t number)
+{
+    char text[2 * SBX_FIXTURE_PATH_SIZE];
+    int length = request_of(number, text, sizeof(text));
+    int fd = ask_connect(service);
+    if (fd < 0) {
+        return false;
+    }
+    const struct answer *answer = NULL;
+    if (ask_send(fd, "POST", "/v1/executions", text, (size_t)length)) {
+        answer = ask_receive(fd, 30);
+    } else {
+        (void)close(fd);
+    }
+    if (answer == NULL) {
+        return false;
+    }
+    ck_assert_msg(answer->status == 201 || answer->status == 200, "s%zu: %d: %s", number,
+                  answer->status, answer->body);
+    ones[number].answered = true;
+    ones[number].started = service_now();
+    ask_forget();
+    return true;
+}
+
+static size_t count_active(void)
+{
+    size_t active = 0;
+    for (size_t i = 0; i < one_count; i++) {
+        unsigned ms = ones[i].kind == RUNS ? ones[i].run_ms : LIMIT_MS;
+        active +=
+            !ones[i].answered || service_now() < ones[i].started + ms / 1000.0 ? 1 : 0;
+    }
+    return active;
+}
+
+/* The one that comes next: one whose start was not answered, or a new one. ONES_MAX:
+ * enough are active. */
+static size_t choose_one(size_t most_active)
+{
+    for (size_t i = one_count > 300 ? one_count - 300 : 0; i < one_count; i++) {
+        if (!ones[i].answered) {
+            return i;
+        }
+    }
+    if (count_active() >= most_active || one_count == ONES_MAX) {
+        return ONES_MAX;
+    }
+    ones[one_count] = (struct one){.kind = next_random(4) == 0 ? IS_LIMITED : RUNS,
+                                   .run_ms = 200 + next_random(2000)};
+    return one_count++;
+}
+
+static bool has_ended(pid_t pid)
+{
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == pid;
+}
+
+/* Every id that was answered is known, whoever serves. */
+static void expect_all_known(const struct service *service)
+{
+    const struct answer *list = ask_expect(ask(service, "GET", "/v1/executions"), 200);
+    const json_t *executions = ask_item(list->json, "executions");
+    static bool known[ONES_MAX];
+    size_t index;
+    const json_t *execution;
+    memset(known, 0, sizeof(known));
+    json_array_foreach(executions, index, execution)
+    {
+        const char *id = json_string_value(json_object_get(execution, "id"));
+        size_t number = strtoul(id + 1, NULL, 10);
+        ck_assert_msg(number < one_count && !known[number], "%s is there twice", id);
+        known[number] = true;
+        bool runs = strcmp(json_string_value(json_object_get(execution, "status")),
+                           "running") == 0;
+        ck_assert_msg(!ones[number].settled || !runs, "%s runs again", id);
+        ones[number].settled = !runs;
+    }
+    for (size_t i = 0; i < one_count; i++) {
+        ck_assert_msg(known[i] || !ones[i].answered, "s%zu is not known any more", i);
+    }
+    ask_forget();
+}
+
+/* One life of an sbxd, from its start to a kill after `us`. */
+static void live(struct service *service, size_t most_active, unsigned us)
+{
+    service_spawn(service);
+    pid_t pid = service->pid;
+    pid_t killer = fork();
+    ck_assert_int_ge(killer, 0);
+    if (killer == 0) {
+        (void)usleep(us);
+        _exit(kill(pid, SIGKILL) == 0 ? 0 : 1);
+    }
+    while (!has_ended(pid)) {
+        size_t number = choose_one(most_active);
+        if (number == ONES_MAX || !start_one(service, number)) {
+            (void)usleep(300);
+        }
+    }
+    int status = service_wait(service, 10);
+    ck_assert_msg(status == 128 + SIGKILL, "sbxd has ended by itself: %d: %s", status,
+                  service_said(service));
+    ck_assert_int_eq(waitpid(killer, &status, 0), killer);
+    ck_assert_int_eq(status, 0);
+}
+
+static void expect_one_line(size_t number)
+{
+    char path[SBX_FIXTURE_PATH_SIZE];
+    char name[32];
+    struct stat status;
+    (void)snprintf(name, sizeof(name), "lines.%zu", number);
+    ck_assert_msg(stat(sbx_fixture_path(path, name), &status) == 0, "s%zu has not run",
+                  number);
+    ck_assert_msg(status.st_size == 2, "s%zu has run %lld times", number,
+                  (long long)status.st_size / 2);
+}
+
+static void expect_good_end(const struct service *service, size_t number)
+{
+    char id[32];
+    (void)snprintf(id, sizeof(id), "s%zu", number);
+    const struct answer *end =
+        ask_ends(service, id, ones[number].kind == RUNS ? "completed" : "timed_out");
+    if (ones[number].kind == IS_LIMITED) {
+        int64_t wall = ask_integer(end, "report.usage.wall_us");
+        ck_assert_msg(wall < (LIMIT_MS + 5000) * 1000LL, "%s: %lld us", id,
+                      (long long)wall);
+    }
+    expect_one_line(number);
+    ask_forget();
+}
+
+START_TEST(kills_at_random_moments)
+{
+    bool is_long = getenv("SBX_LONG") != NULL;
+    int moments = is_long ? 200 : 10;
+    size_t most_active = is_long ? 50 : 10;
+    const char *seed = getenv("SBX_SEED");
+    struct service service = {.options = "--max-executions 20000 --retention 2h"};
+    storm_state = seed != NULL ? (unsigned)strtoul(seed, NULL, 10) : (unsigned)getpid();
+    unsigned first_state = storm_state;
+    for (int i = 0; i < moments; i++) {
+        /* Also while it starts, which takes some milliseconds. */
+        unsigned most = next_random(4) == 0 ? 10000 : is_long ? 300000 : 80000;
+        live(&service, most_active, next_random(most));
+        if (i % 10 == 9 || !is_long) {
+            service_start(&service);
+            expect_all_known(&service);
+            service_kill(&service);
+        }
+    }
+    service_start(&service);
+    for (size_t i = 0; i < one_count; i++) {
+        ck_assert(ones[i].answered || start_one(&service, i));
+    }
+    expect_all_known(&service);
+    for (size_t i = 0; i < one_count; i++) {
+        expect_good_end(&service, i);
+    }
+    expect_all_known(&service);
+    (void)printf("# %zu executions, %d kills, seed %u\n", one_count, moments,
+                 first_state);
+    ck_assert_uint_ge(one_count, most_active);
+    service_wait_alone(&service, 30);
+    service_done(&service);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("executions_restart");
+    TCase *service = sbx_fixture_case(suite, "service", SECONDS);
+    tcase_add_test(service, what_runs_is_adopted);
+    tcase_add_test(service, results_are_kept);
+    TCase *processes = sbx_fixture_case(suite, "processes", SECONDS);
+    tcase_add_loop_test(processes, what_is_dead_is_not_shown_as_running, 0,
+                        (int)KILL_COUNT);
+    tcase_add_test(processes, a_keeper_that_is_stopped_holds_nobody_up);
+    TCase *places = sbx_fixture_case(suite, "places", SECONDS);
+    tcase_add_test(places, places_half_made_are_cleaned_up);
+    tcase_add_test(places, a_place_that_is_taken_away_harms_nobody);
+    TCase *storm = sbx_fixture_case(suite, "storm", 600);
+    tcase_add_test(storm, kills_at_random_moments);
+    return sbx_fixture_run(suite);
+}
