@@ -1,7 +1,7 @@
 /*
- * bench.c - sbx-bench [--quick] [start|memory|sampling|ending|confine]...: measures the
- * built sbx-watch and sbx-run and prints a table for each bench; all of them unless some
- * are named.
+ * bench.c - sbx-bench [--quick] [start|memory|sampling|ending|confine|executions]...:
+ * measures the built sbx-watch, sbx-run and sbxd and prints a table for each bench; all
+ * of them unless some are named.
  *
  * Numbers depend on the machine and on what else it does: its load is printed before and
  * after. Ratios and medians are worth more than times.
@@ -20,7 +20,7 @@ static const struct {
 } benches[] = {
     {"start", sbx_bench_starts},      {"memory", sbx_bench_memory},
     {"sampling", sbx_bench_sampling}, {"ending", sbx_bench_ending},
-    {"confine", sbx_bench_confine},
+    {"confine", sbx_bench_confine},   {"executions", sbx_bench_executions},
 };
 #define BENCH_COUNT (sizeof(benches) / sizeof(benches[0]))
 
@@ -60,7 +60,8 @@ int main(int argc, char **argv)
         }
         if (!known) {
             (void)fprintf(stderr, "usage: sbx-bench [--quick] "
-                                  "[start|memory|sampling|ending|confine]...\n");
+                                  "[start|memory|sampling|ending|confine|"
+                                  "executions]...\n");
             return 2;
         }
     }

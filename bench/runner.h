@@ -65,5 +65,6 @@ void sbx_bench_memory(const struct sbx_bench *bench);
 void sbx_bench_sampling(const struct sbx_bench *bench);
 void sbx_bench_ending(const struct sbx_bench *bench);
 void sbx_bench_confine(const struct sbx_bench *bench);
+void sbx_bench_executions(const struct sbx_bench *bench);
 
 #endif
