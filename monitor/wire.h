@@ -4,9 +4,10 @@
  *
  * To the guard: the specification, as the list of what was set by name, which is set
  * again there, so that there is no second form of any option; after that only orders
- * (struct sbx_pair_message: cancel, pass a signal on, pause, resume). To the caller: hello, progress,
- * notices if it has forked the guard, the result and its report. Every frame is bounded.
- * Nothing is trusted to be complete: either side may be killed at any time.
+ * (struct sbx_pair_message: cancel, pass a signal on, pause, resume). To the caller:
+ * hello, progress, notices if it has forked the guard, the result and its report. Every
+ * frame is bounded. Nothing is trusted to be complete: either side may be killed at any
+ * time.
  */
 #ifndef SBX_MONITOR_WIRE_H
 #define SBX_MONITOR_WIRE_H
