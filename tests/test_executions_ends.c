@@ -117,7 +117,7 @@ START_TEST(a_cancel_is_graceful_and_leaves_nobody)
     /* A child in a session of its own, whose number is told, and one that must be killed.
      */
     ask_script(&service, "a", "'grace': '10s'",
-               "setsid sleep 300 & echo $!; trap 'sleep 0.3; echo bye; exit 0' TERM; "
+               "trap 'sleep 0.3; echo bye; exit 0' TERM; setsid sleep 300 & echo $!; "
                "while :; do sleep 0.02; done");
     pid_t child = wait_pid(&service, "a");
     ck_assert_int_eq(kill(child, 0), 0);
