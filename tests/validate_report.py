@@ -3,7 +3,8 @@
 
 usage: validate_report.py [--schema FILE] [--lines] FILE...     ("-" is standard input)
 
-A schema may refer to those that lie beside it, by their $id. With --lines each line of a file is a report of its own, FILE:LINE in what is printed.
+A schema may refer to those that lie beside it, by their $id. With --lines each line of a file is a report of its own,
+FILE:LINE in what is printed.
 
 Prints one line for each fault, "FILE: KEY/KEY: what is wrong", and exits with 1 when there was one. Exits with 77 when
 the jsonschema module (Debian: python3-jsonschema) is missing. A report is one JSON object on one line, ended by a line
@@ -83,27 +84,40 @@ def reports_of(path, data, by_line):
         yield f"{path}:{number}", line
 
 
-def absolute(part, base):
-    """References of a schema to itself, so that they can be followed from another one: base is a URN, and nothing can be
-    joined to that."""
+def rebased(part, bases):
+    """A copy in which each reference that begins with one of these begins with what that stands for."""
     if isinstance(part, list):
-        return [absolute(item, base) for item in part]
+        return [rebased(item, bases) for item in part]
     if not isinstance(part, dict):
         return part
-    return {key: base + value if key == "$ref" and value.startswith("#") else absolute(value, base)
-            for key, value in part.items()}
+    copy = {key: rebased(value, bases) for key, value in part.items() if key not in ("$id", "$schema")}
+    for base, place in bases.items():
+        if part.get("$ref", "").startswith(base):
+            copy["$ref"] = place + part["$ref"][len(base):]
+            break
+    return copy
 
 
-def neighbours(schema_path):
-    """By their $id, the schemas in the directory of that one."""
+def bundle(schema, schema_path):
+    """The schema with those inside that it refers to, from its directory: no version of the module looks for them."""
     directory = os.path.dirname(os.path.abspath(schema_path))
-    found = {}
+    text = json.dumps(schema)
+    bases = {}
+    others = {}
     for name in sorted(os.listdir(directory)):
         if name.endswith(".schema.json"):
             with open(os.path.join(directory, name), encoding="utf-8") as file:
-                schema = json.load(file)
-            found[schema["$id"]] = absolute(schema, schema["$id"])
-    return found
+                other = json.load(file)
+            if json.dumps(other["$id"])[:-1] + "#" in text or json.dumps({"$ref": other["$id"]})[1:-1] in text:
+                others[name] = other
+                bases[other["$id"] + "#"] = "#/$defs/" + name
+                bases[other["$id"]] = "#/$defs/" + name
+    if not others:
+        return schema
+    whole = rebased(schema, bases)
+    for name, other in others.items():
+        whole.setdefault("$defs", {})[name] = rebased(other, {"#": "#/$defs/" + name, **bases})
+    return whole
 
 
 def main(arguments):
@@ -123,8 +137,7 @@ def main(arguments):
     with open(schema_path, encoding="utf-8") as file:
         schema = json.load(file)
     jsonschema.Draft202012Validator.check_schema(schema)
-    resolver = jsonschema.RefResolver.from_schema(schema, store=neighbours(schema_path))
-    validator = jsonschema.Draft202012Validator(schema, resolver=resolver)
+    validator = jsonschema.Draft202012Validator(bundle(schema, schema_path))
     bad = 0
     for path in arguments:
         if path == "-":
