@@ -76,19 +76,34 @@ int sbx_file_create_mapped(int directory, const char *name, size_t size,
     return 0;
 }
 
+/* 0 or a negative errno. */
+static int take_name(int directory, const char *hidden, const char *name)
+{
+    if (renameat2(directory, hidden, directory, name, RENAME_NOREPLACE) == 0) {
+        return 0;
+    }
+    if (errno != ENOSYS && errno != EINVAL) {
+        return -errno;
+    }
+    /* A file system that cannot do that. Nobody else makes files of that name. */
+    if (faccessat(directory, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+        return -EEXIST;
+    }
+    return renameat(directory, hidden, directory, name) < 0 ? -errno : 0;
+}
+
 int sbx_file_show(int directory, const char *name, void *memory, size_t size,
                   struct sbx_error *err)
 {
     char hidden[HIDDEN_SIZE];
-    if (renameat2(directory, hidden_name(name, hidden), directory, name,
-                  RENAME_NOREPLACE) == 0) {
+    int r = take_name(directory, hidden_name(name, hidden), name);
+    if (r == 0) {
         return 0;
     }
-    int code = errno;
     (void)munmap(memory, size);
     (void)unlinkat(directory, hidden, 0);
-    return sbx_error_set(err, code, SBX_STAGE_LAUNCH, "cannot make the file %s: %s", name,
-                         sbx_errno_text(code).text);
+    return sbx_error_set(err, -r, SBX_STAGE_LAUNCH, "cannot make the file %s: %s", name,
+                         sbx_errno_text(-r).text);
 }
 
 void sbx_file_give_back(void *memory, size_t from, size_t to)

@@ -406,6 +406,51 @@ START_TEST(a_file_is_whole_or_not_there)
 }
 END_TEST
 
+static int failed_rename;
+
+int __real_renameat2(int from, const char *old, int to, const char *new, unsigned flags);
+int __wrap_renameat2(int from, const char *old, int to, const char *new, unsigned flags);
+
+int __wrap_renameat2(int from, const char *old, int to, const char *new, unsigned flags)
+{
+    if (failed_rename != 0) {
+        errno = failed_rename;
+        return -1;
+    }
+    return __real_renameat2(from, old, to, new, flags);
+}
+
+/* ENOSYS, EINVAL: a file system that knows no rename that replaces nothing. */
+START_TEST(a_file_gets_its_name_last)
+{
+    static const struct {
+        int code, result;
+    } rows[] = {{0, 0}, {ENOSYS, 0}, {EINVAL, 0}, {EACCES, -EACCES}};
+    const struct sbx_stream_bounds some = {.tail_bytes = 1};
+    SBX_AUTO_CLOSE int where = directory();
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        struct sbx_stream_writer *writer = NULL;
+        failed_rename = rows[i].code;
+        int r = sbx_stream_create(where, "out", &some, &writer, NULL);
+        ck_assert_int_eq(r, rows[i].result);
+        ck_assert_int_eq(writer != NULL, r == 0);
+        if (r == 0) {
+            ck_assert_uint_eq(look(where).total_bytes, 0);
+            r = sbx_stream_create(where, "out", &some, &writer, NULL);
+            ck_assert_int_eq(r, -EEXIST);
+            ck_assert_int_eq(unlinkat(where, "out", 0), 0);
+        }
+        sbx_stream_close(writer);
+    }
+    DIR *list = sbx_fd_list(where);
+    for (const struct dirent *entry = readdir(list); entry != NULL;
+         entry = readdir(list)) {
+        ck_assert_msg(entry->d_name[0] == '.', "%s is left", entry->d_name);
+    }
+    (void)closedir(list);
+}
+END_TEST
+
 START_TEST(a_disk_that_is_full_is_told_before_anything_runs)
 {
     char path[SBX_FIXTURE_PATH_SIZE];
@@ -546,6 +591,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_reader_gets_right_bytes_only, 0, (int)LENGTH(races));
     tcase_add_test(tcase, a_killed_writer_leaves_what_it_had_committed);
     tcase_add_test(tcase, a_file_is_whole_or_not_there);
+    tcase_add_test(tcase, a_file_gets_its_name_last);
     tcase_add_test(tcase, a_disk_that_is_full_is_told_before_anything_runs);
     tcase_add_test(tcase, bounds_that_make_no_sense_are_refused);
     tcase_add_test(tcase, what_is_no_stream_is_told);
