@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 /* What keeps an open from following or waiting. */
@@ -18,6 +19,11 @@
 
 static int allocate(int fd, size_t size)
 {
+    /* More than this process may write would be answered by a signal. */
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size) {
+        return -EFBIG;
+    }
     int code;
     do {
         code = posix_fallocate(fd, 0, (off_t)size);

@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -360,6 +361,27 @@ START_TEST(a_file_is_whole_or_not_there)
 }
 END_TEST
 
+/* Without the signal that would end the process. */
+START_TEST(a_limit_on_files_is_told)
+{
+    SBX_AUTO_CLOSE int where = directory();
+    struct sbx_journal *journal = NULL;
+    struct rlimit before;
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const struct rlimit less = {.rlim_cur = 50000, .rlim_max = before.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &less), 0);
+    int r = sbx_journal_create(where, "events", 8, &journal, NULL);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+    ck_assert_int_eq(r, -EFBIG);
+    DIR *list = sbx_fd_list(where);
+    for (const struct dirent *entry = readdir(list); entry != NULL;
+         entry = readdir(list)) {
+        ck_assert_msg(entry->d_name[0] == '.', "%s is left", entry->d_name);
+    }
+    (void)closedir(list);
+}
+END_TEST
+
 static bool count_anything(const struct sbx_event *event, void *context)
 {
     uint64_t *count = context;
@@ -481,6 +503,7 @@ int main(void)
     tcase_add_test(tcase, another_writes_on_behind_a_killed_one);
     tcase_add_test(tcase, another_writes_on_from_the_beginning);
     tcase_add_test(tcase, a_file_is_whole_or_not_there);
+    tcase_add_test(tcase, a_limit_on_files_is_told);
     tcase_add_test(tcase, what_is_no_journal_is_told);
     tcase_add_test(tcase, a_damaged_head_is_told);
     tcase_add_test(tcase, any_word_is_survived);
