@@ -26,7 +26,7 @@
 /* The hook for errors of accept gets evhttp's context and not ours: found by the
  * listener.
  */
-static LIST_HEAD(, sbx_service_http) services = LIST_HEAD_INITIALIZER(services);
+static struct sbx_services services = LIST_HEAD_INITIALIZER(services);
 
 /* Every method, those too that evhttp does not know: it would answer them by itself. */
 #define ALL_METHODS 0xffff
@@ -57,7 +57,7 @@ static void on_again(evutil_socket_t fd, short what, void *context)
 static void on_accept_error(struct evconnlistener *listener, void *context)
 {
     static const struct timeval pause = {.tv_usec = PAUSE_US};
-    struct sbx_service_http *service;
+    struct sbx_service_http *service = NULL;
     (void)context;
     LIST_FOREACH(service, &services, link)
     {

@@ -97,6 +97,7 @@ struct sbx_connection {
     struct sbx_http_call call;
     LIST_ENTRY(sbx_connection) link;
 };
+LIST_HEAD(sbx_connections, sbx_connection);
 
 /* --- the verification --- */
 
@@ -119,7 +120,7 @@ struct sbx_service_http {
     bool paused;         /* until then */
     bool listening;
     struct sbx_service_socket socket;
-    LIST_HEAD(, sbx_connection) connections;
+    struct sbx_connections connections;
     struct sbx_connection **by_fd;
     size_t by_fd_size;
     size_t connections_count;
@@ -132,11 +133,12 @@ struct sbx_service_http {
     struct sbx_service_verify verify;
     LIST_ENTRY(sbx_service_http) link;
 };
+LIST_HEAD(sbx_services, sbx_service_http);
 
 /* --- service_connection.c --- */
 
-/* evhttp's hook for the transport of a new connection. */
-struct bufferevent *sbx_connection_make(struct event_base *base, void *service);
+/* evhttp's hook for the transport of a new connection; its context is the service. */
+struct bufferevent *sbx_connection_make(struct event_base *base, void *context);
 
 /* NULL: it could not be made ours when it came. */
 struct sbx_connection *sbx_connection_find(const struct sbx_service_http *service,

@@ -80,7 +80,7 @@ static bool waits(const struct sbx_connection *connection)
 /* To all that wait. Answering one changes nothing about another. */
 static void tell_all(struct sbx_service_http *service, int code)
 {
-    struct sbx_connection *connection;
+    struct sbx_connection *connection = NULL;
     LIST_FOREACH(connection, &service->connections, link)
     {
         if (waits(connection)) {

@@ -27,7 +27,6 @@ int sbx_socket_default(char *buffer, size_t size)
     if (length >= size || size - length < sizeof NAME) {
         return -ENAMETOOLONG;
     }
-    memcpy(buffer, directory, length);
-    memcpy(buffer + length, NAME, sizeof NAME);
+    (void)snprintf(buffer, size, "%s%s", directory, NAME);
     return 0;
 }
