@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_completion.sh SCRIPT SBX-WATCH SCRIPT SBX-RUN - the completions for bash, driven as bash
-# drives them.
+# test_completion.sh SCRIPT SBX-WATCH SCRIPT SBX-RUN SCRIPT SBXD SCRIPT SBXCTL - the
+# completions for bash, driven as bash drives them.
 #
 # The script is read into a bash without any other completions, and its function called
 # with the words that bash would make of a line. Every option of --help is completed, and
@@ -14,6 +14,10 @@ script=$1
 watch=$2
 run_script=$3
 run=$4
+sbxd_script=$5
+sbxd=$6
+ctl_script=$7
+ctl=$8
 status=0
 completes=_sbx_watch # the function
 
@@ -87,7 +91,7 @@ lacks() {
 
 # Every option that the help lists, long and short, and no other.
 options_of() {
-    "$1" --help | sed -n 's/^ *\(-[a-zA-Z]\), \(--[a-z-]*\).*/\1 \2/p; s/^ *\(--[a-z-]*\).*/\1/p' |
+    "$@" --help | sed -n 's/^ *\(-[a-zA-Z]\), \(--[a-z-]*\).*/\1 \2/p; s/^ *\(--[a-z-]*\).*/\1/p' |
         tr ' ' '\n' | sort | tr '\n' ' '
 }
 all=$(options_of "$watch")
@@ -184,6 +188,56 @@ wants 'sbx-run --rlimit no' 'nofile='
 wants 'sbx-run --bind su' 'sub'
 wants 'sbx-run --chdir=s' 'sub'
 wants 'sbx-run --bind . -- gi' 'offset:4:gi'
+
+# sbxd, which has no operands.
+bash -n "$sbxd_script" || fail "bash -n finds a fault in that of sbxd"
+# shellcheck disable=SC1090
+. "$sbxd_script"
+[[ $(complete -p sbxd) == 'complete -F _sbxd sbxd' ]] || fail "not registered: $(complete -p sbxd)"
+completes=_sbxd
+all=$(options_of "$sbxd")
+[[ $all == *'--socket'*'--state'* ]] || fail "the help of sbxd lists: $all"
+wants 'sbxd -' "${all% }"
+wants 'sbxd --state su' 'sub'
+wants 'sbxd --max-mem' '--max-memory'
+wants 'sbxd -d . --sock' '--socket'
+wants 'sbxd bas' ''
+
+# sbxctl: commands, the options of each, and the command line behind `start`.
+bash -n "$ctl_script" || fail "bash -n finds a fault in that of sbxctl"
+# shellcheck disable=SC1090
+. "$ctl_script"
+[[ $(complete -p sbxctl) == 'complete -F _sbxctl sbxctl' ]] || fail "not registered: $(complete -p sbxctl)"
+completes=_sbxctl
+all=$(options_of "$ctl")
+wants 'sbxctl -' "${all% }"
+commands=$("$ctl" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' | sort | tr '\n' ' ')
+[[ $commands == *'cancel'*'start'* ]] || fail "the commands are: $commands"
+wants 'sbxctl ' "${commands% }"
+wants 'sbxctl --json st' 'start stats stdin'
+wants 'sbxctl --socket re st' 'start stats stdin'
+for command in $commands; do
+    all=$(options_of "$ctl" "$command")
+    wants "sbxctl $command -" "${all% }"
+done
+wants 'sbxctl start --sandbox-net' '--sandbox-network'
+wants 'sbxctl start --sandbox-network ' 'host none'
+wants 'sbxctl start --rlimit no' 'nofile='
+wants 'sbxctl start --sandbox-rlimit no' 'nofile='
+wants 'sbxctl start --when-full=' 'drop pause'
+wants 'sbxctl start --chdir su' 'sub'
+wants 'sbxctl start -s TE' 'TERM'
+wants 'sbxctl start --wait gi' 'offset:3:gi'
+wants 'sbxctl start -w 5 -- git pu' 'offset:5:git'
+wants 'sbxctl logs --stderr --of' '--offset'
+wants 'sbxctl cancel --wait --js' ''
+wants 'sbxctl signal --js' '--json'
+wants 'sbxctl signal x TE' 'TERM'
+wants 'sbxctl signal x' ''
+wants 'sbxctl signal x TERM HU' ''
+wants 'sbxctl show re' ''
+wants 'sbxctl nosuch --js' ''
+
 completes=_sbx_watch
 wants 'sbx-watch -w 5 -- sbx-run --ne' 'offset:4:sbx-run'
 wants 'sbx-watch --wa' '--wall --warn'

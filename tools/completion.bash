@@ -81,9 +81,11 @@ _sbx_watch_value()
     esac
 }
 
-# The command, which is word $1 of COMP_WORDS, is completed as if it stood alone.
+# The command, which is word $1 of COMP_WORDS, is completed as if it stood alone. A service
+# has none.
 _sbx_watch_command()
 {
+    [[ -z ${_sbx_watch_operands-} ]] || return
     local typed=${argument[-1]}
     if declare -F _comp_command_offset >/dev/null; then
         _comp_command_offset "$1"

@@ -1,6 +1,5 @@
 /*
- * sbxctl.c - the command line of a client of sbxd: options, commands, help, and those
- * commands that only show what the service answers.
+ * sbxctl.c - the command line of a client of sbxd: options, commands, help.
  *
  * Sees nothing of the project but <sbx/sbx.h>, command_line.h and sbxctl.h. Parsing is
  * strict: the first error is told, and nothing was asked. Options of a command may stand
@@ -17,16 +16,6 @@
 #define OPERANDS_MAX 8
 
 static const char program[] = "sbxctl";
-
-/* With every command, before and behind its name. */
-static const struct sbx_option common_options[] = {
-    {"socket", 0, "PATH", "Other",
-     "of the service (default SBX_SOCKET, or where sbxd of this user has it)"},
-    {"json", 0, NULL, "Other", "print JSON, as the service answers"},
-    {"help", 'h', NULL, "Other", "print this text, or that of the command, and exit"},
-    {"version", 'V', NULL, "Other", "print the version and exit"},
-};
-#define COMMON_COUNT (sizeof common_options / sizeof common_options[0])
 
 /* A walk through argv. */
 struct scan {
@@ -46,8 +35,9 @@ static const struct sbx_option *find_option(const struct scan *scan, const char 
                                             char letter)
 {
     const struct sbx_ctl_command *command = scan->ctl->command;
-    const struct sbx_option *found =
-        sbx_line_find(common_options, COMMON_COUNT, name, letter);
+    size_t count = 0;
+    const struct sbx_option *common = sbx_ctl_common_options(&count);
+    const struct sbx_option *found = sbx_line_find(common, count, name, letter);
     if (found == NULL && command != NULL && command->options != NULL) {
         found = sbx_line_find(command->options, command->options_count, name, letter);
     }
@@ -82,12 +72,14 @@ static void apply(struct scan *scan, const struct sbx_option *option, const char
                   const char *value)
 {
     const struct sbx_ctl_command *command = scan->ctl->command;
+    size_t count = 0;
+    const struct sbx_option *common = sbx_ctl_common_options(&count);
     if ((option->value == NULL) != (value == NULL)) {
         scan->status = sbx_ctl_fail("option --%s: %s", name,
                                     value != NULL ? "takes no value" : "needs a value");
         return;
     }
-    if (is_among(option, common_options, COMMON_COUNT)) {
+    if (is_among(option, common, count)) {
         apply_common(scan, option, value);
         return;
     }
@@ -198,7 +190,9 @@ static void scan_arguments(struct scan *scan, bool stops)
 static void print_commands(void)
 {
     size_t count = 0;
+    size_t common_count = 0;
     const struct sbx_ctl_command *commands = sbx_ctl_commands(&count);
+    const struct sbx_option *common = sbx_ctl_common_options(&common_count);
     (void)fputs("Usage: sbxctl [--socket PATH] [--json] COMMAND [ARGUMENT]...\n"
                 "Start commands that outlive their caller, look at them, end them.\n"
                 "\nCommands:\n",
@@ -206,7 +200,7 @@ static void print_commands(void)
     for (size_t i = 0; i < count; i++) {
         (void)printf("  %-10s %s\n", commands[i].name, commands[i].help);
     }
-    sbx_line_print_options(common_options, COMMON_COUNT);
+    sbx_line_print_options(common, common_count);
     (void)fputs(
         "\n"
         "Exit status: 0; 1 when the service says no (there is no such id, it is\n"
@@ -220,6 +214,8 @@ static void print_commands(void)
 
 static void print_help(const struct sbx_ctl_command *command)
 {
+    size_t count = 0;
+    const struct sbx_option *common = sbx_ctl_common_options(&count);
     if (command == NULL) {
         print_commands();
         return;
@@ -231,63 +227,7 @@ static void print_help(const struct sbx_ctl_command *command)
     if (command->operands < 0) {
         sbx_ctl_request_help();
     }
-    sbx_line_print_options(common_options, COMMON_COUNT);
-}
-
-/* --- commands that show --- */
-
-static int show(struct sbx_ctl *ctl, const char *path, void (*print)(const json_t *))
-{
-    json_t *answer = NULL;
-    if (ctl->json) {
-        return sbx_ctl_copy(ctl, path);
-    }
-    int status = sbx_ctl_get(ctl, path, SBX_CTL_SAFE, 30 * SBX_CTL_US_PER_S, &answer);
-    if (status == 0) {
-        print(answer);
-        json_decref(answer);
-    }
-    return status;
-}
-
-int sbx_ctl_list(struct sbx_ctl *ctl)
-{
-    return show(ctl, "/v1/executions", sbx_ctl_print_list);
-}
-
-int sbx_ctl_show(struct sbx_ctl *ctl)
-{
-    char path[SBX_CTL_PATH_SIZE];
-    int status = sbx_ctl_path(path, ctl->operands[0], "%s", "");
-    return status == 0 ? show(ctl, path, sbx_ctl_print_snapshot) : status;
-}
-
-int sbx_ctl_stats(struct sbx_ctl *ctl)
-{
-    return show(ctl, "/v1/stats", sbx_ctl_print_stats);
-}
-
-int sbx_ctl_metrics(struct sbx_ctl *ctl)
-{
-    return sbx_ctl_copy(ctl, "/metrics");
-}
-
-int sbx_ctl_verify(struct sbx_ctl *ctl)
-{
-    json_t *answer = NULL;
-    int status =
-        sbx_ctl_get(ctl, "/v1/verify", SBX_CTL_SAFE, 120 * SBX_CTL_US_PER_S, &answer);
-    if (status != 0) {
-        return status;
-    }
-    if (ctl->json) {
-        sbx_ctl_print_json(answer);
-    } else {
-        sbx_ctl_print_verify(answer);
-    }
-    status = json_is_true(json_object_get(answer, "holds")) ? 0 : SBX_CTL_NO;
-    json_decref(answer);
-    return status;
+    sbx_line_print_options(common, count);
 }
 
 /* --- from argv to a command --- */

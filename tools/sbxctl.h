@@ -2,7 +2,7 @@
  * sbxctl.h - what the files of sbxctl share: its commands and their options
  * (sbxctl_options.c), the command line (sbxctl.c), questions to the service
  * (sbxctl_ask.c), requests (sbxctl_request.c), and what the commands do
- * (sbxctl_start.c, sbxctl_orders.c, sbxctl_follow.c, sbxctl_print.c).
+ * (sbxctl_start.c, sbxctl_orders.c, sbxctl_follow.c, sbxctl_show.c, sbxctl_print.c).
  *
  * Like all tools it sees nothing of the project but <sbx/sbx.h>. Functions that return
  * `int status` have told what went wrong on stderr, and return the exit status: 0, 1 for
@@ -51,6 +51,9 @@ struct sbx_ctl {
 
 /* The table of commands, static. */
 const struct sbx_ctl_command *sbx_ctl_commands(size_t *ret_count);
+
+/* Options that every command has. */
+const struct sbx_option *sbx_ctl_common_options(size_t *ret_count);
 
 /* The value of an option of the command, by its name; NULL: it was not given. */
 const char *sbx_ctl_value(const struct sbx_ctl *ctl, const char *name);

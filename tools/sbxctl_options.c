@@ -10,6 +10,15 @@
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 #define OPTIONS(table) .options = (table), .options_count = COUNT(table)
 
+/* With every command, before and behind its name. */
+static const struct sbx_option common_options[] = {
+    {"socket", 0, "PATH", "Other",
+     "of the service (default SBX_SOCKET, or where sbxd of this user has it)"},
+    {"json", 0, NULL, "Other", "print JSON, as the service answers"},
+    {"help", 'h', NULL, "Other", "print this text, or that of the command, and exit"},
+    {"version", 'V', NULL, "Other", "print the version and exit"},
+};
+
 static const struct sbx_option start_options[] = {
     {"id", 0, "ID", "Execution", "its id; without, one is made and printed"},
     {"wait", 0, NULL, "Execution", "wait for its end, and end as it does"},
@@ -85,6 +94,12 @@ const struct sbx_ctl_command *sbx_ctl_commands(size_t *ret_count)
 {
     *ret_count = COUNT(commands);
     return commands;
+}
+
+const struct sbx_option *sbx_ctl_common_options(size_t *ret_count)
+{
+    *ret_count = COUNT(common_options);
+    return common_options;
 }
 
 const char *sbx_ctl_value(const struct sbx_ctl *ctl, const char *name)
