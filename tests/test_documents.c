@@ -8,6 +8,7 @@
  * table. Changed copies of each text prove that the comparison notices.
  */
 #include "sandbox/verify.h"
+#include "supervisor/request_private.h"
 #include "tests/fixture.h"
 
 #include <sbx/sbx.h>
@@ -411,6 +412,58 @@ START_TEST(test_checks)
 }
 END_TEST
 
+/* A word of a table of the manual, where an underscore has a backslash; as "wall" among
+ * others, or alone. */
+static bool names_key(const char *section, const char *key)
+{
+    char escaped[HEAD_SIZE];
+    size_t used = 0;
+    for (; *key != '\0'; key++) {
+        if (*key == '_') {
+            escaped[used++] = '\\';
+        }
+        escaped[used++] = *key;
+        ck_assert_uint_lt(used, HEAD_SIZE - 2);
+    }
+    escaped[used] = '\0';
+    for (const char *at = section; (at = strstr(at, escaped)) != NULL; at++) {
+        if (strchr("_ \n", at[-1]) != NULL && strchr("_ ,.\n", at[used]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The manual tells of every key of a request but those of a sandbox, which are in that of
+ * sbx-run. */
+START_TEST(test_request_keys)
+{
+    static const enum sbx_section sections[] = {SBX_SECTION_TOP, SBX_SECTION_LIMITS};
+    char key[SBX_KEY_NAME_SIZE];
+    unsigned keys = 0;
+    read_source(SOURCE "docs/sbxd.8.scd", text);
+    char *section = strstr(text, "\n# A REQUEST\n");
+    ck_assert_ptr_nonnull(section);
+    *strstr(section + 1, "\n# ") = '\0';
+    ck_assert(!names_key(section, "no_such_key"));
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
+        size_t count = 0;
+        const struct sbx_option *options = sbx_section_options(sections[i], &count);
+        for (size_t j = 0; j < count; j++) {
+            if (sbx_request_key(&options[j], sections[i], key)) {
+                ck_assert_msg(names_key(section, key), "the manual lacks key %s", key);
+                keys++;
+            }
+        }
+    }
+    for (const char *const *other = sbx_section_others(SBX_SECTION_TOP); *other != NULL;
+         other++) {
+        ck_assert_msg(names_key(section, *other), "the manual lacks key %s", *other);
+    }
+    ck_assert_uint_gt(keys, 10);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("documents");
@@ -421,5 +474,6 @@ int main(void)
     tcase_add_loop_test(documents, test_manual_names, 0, TOOL_COUNT);
     tcase_add_loop_test(documents, test_readme, 0, TOOL_COUNT);
     tcase_add_test(documents, test_checks);
+    tcase_add_test(documents, test_request_keys);
     return sbx_fixture_run(suite);
 }
