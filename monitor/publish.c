@@ -168,6 +168,9 @@ static int locate(const struct sbx_spec *spec, struct place *ret_place)
     for (int links = 0; links <= LINKS_MAX; links++) {
         r = enter(&place, base, path);
         r = r < 0 ? r : look(&place);
+        if (spec->report_replaces && !S_ISDIR(place.mode)) {
+            place.exists = false; /* for a rename it is as if there were nothing */
+        }
         bool is_link = r == 0 && place.exists && S_ISLNK(place.mode);
         r = is_link ? read_link(&place, path) : r;
         if (r < 0 || !is_link || place.magic) {

@@ -65,6 +65,7 @@ struct sbx_spec {
 
     char *report_path;       /* owned; NULL: no report; "-": stderr */
     int report_directory_fd; /* where relative report paths start; -1: none held */
+    bool report_replaces;    /* whatever lies there, but a directory: the place is ours */
     bool quiet;
     enum sbx_format format; /* of the report, wherever it goes */
     int report_fd;          /* inherited; not owned; 0: none */

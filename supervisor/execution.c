@@ -181,6 +181,7 @@ void sbx_execution_watch(struct sbx_execution *execution)
     struct sbx_control order = {.kind = SBX_CONTROL_WATCH};
     if (execution->bond == SBX_BOND_CONNECTED &&
         sbx_waiters_marks(execution, &order.marks)) {
+        execution->watched = order.marks;
         (void)sbx_control_send(execution->control, &order, -1);
     }
 }
@@ -221,6 +222,19 @@ static void lose_keeper(struct sbx_execution *execution)
     sbx_execution_seek(execution);
 }
 
+/* News that the files do not show, and that were asked for with the same marks, would
+ * come again at once, and so on: the command has damaged the files. Who waits is done by
+ * its deadline then, or by the end. */
+static void take_news(struct sbx_execution *execution)
+{
+    struct sbx_control_marks marks;
+    if (sbx_waiters_look(execution) ||
+        (sbx_waiters_marks(execution, &marks) &&
+         memcmp(&marks, &execution->watched, sizeof marks) != 0)) {
+        sbx_execution_watch(execution);
+    }
+}
+
 /* False: there is nothing more to be taken from it now. */
 static bool take_message(struct sbx_execution *execution,
                          const struct sbx_control *message)
@@ -237,8 +251,7 @@ static bool take_message(struct sbx_execution *execution,
         take_answer(execution, message);
         return true;
     case SBX_CONTROL_NEWS:
-        sbx_waiters_look(execution);
-        sbx_execution_watch(execution);
+        take_news(execution);
         return true;
     case SBX_CONTROL_FINISHED:
         lose_keeper(execution);

@@ -86,6 +86,8 @@ static int name_report(const struct sbx_keeper *keeper, struct sbx_error *err)
     if (before < 0 || fchdir(keeper->directory) < 0) {
         return fail(err, errno, "working directory");
     }
+    /* The command may have laid a link there. */
+    keeper->spec->report_replaces = true;
     int r = sbx_spec_set(keeper->spec, "report", "report.json", err);
     if (r == 0) {
         r = sbx_spec_set(keeper->spec, "quiet", NULL, err);

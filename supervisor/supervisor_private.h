@@ -47,11 +47,12 @@ struct sbx_execution {
     int control;         /* -1 unless connected */
     struct sbx_source *on_control;
     uint32_t last_ticket;
-    uint64_t seek_us;       /* CLOCK_MONOTONIC: when to look again */
-    uint64_t seek_delay_us; /* and how long after that */
-    bool adopted;           /* it was there when we came, and is not connected yet */
-    bool cancelled;         /* was asked for; sent with every new connection */
-    bool removed;           /* is to be forgotten once it is settled */
+    struct sbx_control_marks watched; /* of the last WATCH */
+    uint64_t seek_us;                 /* CLOCK_MONOTONIC: when to look again */
+    uint64_t seek_delay_us;           /* and how long after that */
+    bool adopted;   /* it was there when we came, and is not connected yet */
+    bool cancelled; /* was asked for; sent with every new connection */
+    bool removed;   /* is to be forgotten once it is settled */
     struct sbx_waiters waiters;
     TAILQ_ENTRY(sbx_execution) link;         /* of all, in order of creation */
     TAILQ_ENTRY(sbx_execution) settled_link; /* in order of their end */
@@ -154,8 +155,8 @@ void sbx_waiters_finish(struct sbx_execution *execution, int code);
 void sbx_waiters_finish_orders(struct sbx_execution *execution, int code);
 void sbx_waiters_on_due(void *context);
 
-/* Something is new: those who waited for that are done. */
-void sbx_waiters_look(struct sbx_execution *execution);
+/* Something is new: those who waited for that are done. Whether there were any. */
+bool sbx_waiters_look(struct sbx_execution *execution);
 
 /* The lowest marks of all. False: nobody waits for news. */
 bool sbx_waiters_marks(const struct sbx_execution *execution,

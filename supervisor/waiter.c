@@ -134,8 +134,9 @@ static bool is_met(const struct sbx_waiter *waiter, const struct news *news)
     return false;
 }
 
-void sbx_waiters_look(struct sbx_execution *execution)
+bool sbx_waiters_look(struct sbx_execution *execution)
 {
+    bool any = false;
     struct news news = {.latest_sequence = 0};
     read_news(execution, &news);
     struct sbx_waiter *waiter = TAILQ_FIRST(&execution->waiters);
@@ -143,9 +144,11 @@ void sbx_waiters_look(struct sbx_execution *execution)
         struct sbx_waiter *next = TAILQ_NEXT(waiter, link);
         if (waiter->kind == SBX_WAITER_NEWS && is_met(waiter, &news)) {
             sbx_waiter_finish(waiter, 0);
+            any = true;
         }
         waiter = next;
     }
+    return any;
 }
 
 static uint64_t lower(uint64_t a, uint64_t b)
