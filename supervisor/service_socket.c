@@ -22,10 +22,12 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PASSED_FD 3
-#define BACKLOG 4096 /* the kernel cuts that to what it allows */
+#define LOCK_TRIES 30 /* of 10 ms */
+#define BACKLOG 4096  /* the kernel cuts that to what it allows */
 
 static int fail(struct sbx_error *err, int code, const char *path, const char *what)
 {
@@ -126,7 +128,14 @@ static int take_lock(struct sbx_service_socket *place, struct sbx_error *err)
     if (place->lock < 0) {
         return fail(err, errno, path, "open");
     }
-    if (flock(place->lock, LOCK_EX | LOCK_NB) < 0) {
+    static const struct timespec pause = {.tv_nsec = 10000000L};
+    int r = flock(place->lock, LOCK_EX | LOCK_NB);
+    /* A child of an sbxd that was killed may just be about to let go of it. */
+    for (int i = 0; r < 0 && errno == EWOULDBLOCK && i < LOCK_TRIES; i++) {
+        (void)nanosleep(&pause, NULL);
+        r = flock(place->lock, LOCK_EX | LOCK_NB);
+    }
+    if (r < 0) {
         int code = errno == EWOULDBLOCK ? EADDRINUSE : errno;
         return fail(err, code, place->path, "another sbxd serves there");
     }

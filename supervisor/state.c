@@ -8,19 +8,23 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/text.h"
 #include "supervisor/file.h"
 #include "supervisor/place_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #define TRIES 16
+#define LOCK_TRIES 300 /* of 10 ms */
 #define OPEN_BUDGET ((size_t)100 * 1000)
 
 /* --- directories ---------------------------------------------------------------------
@@ -118,6 +122,33 @@ static int busy(int fd, struct sbx_error *err)
                          (int)digits, text);
 }
 
+/* An sbxd that was killed while it started a keeper leaves a child with its descriptors,
+ * until that executes the keeper. */
+static bool holder_is_gone(int fd)
+{
+    char text[32];
+    uint64_t pid = 0;
+    ssize_t length = sbx_fd_pread_text(fd, text, sizeof text);
+    if (length > 0 && text[length - 1] == '\n') {
+        text[length - 1] = '\0';
+    }
+    return length > 0 && sbx_text_count(text, &pid) == 0 && pid > 0 && pid <= INT_MAX &&
+           kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+}
+
+static int lock_soon(int fd)
+{
+    static const struct timespec pause = {.tv_nsec = 10000000L};
+    for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+        int code = errno;
+        if (code != EWOULDBLOCK || i == LOCK_TRIES || !holder_is_gone(fd)) {
+            return -code;
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+    return 0;
+}
+
 /* Whether the lock that is held is still the one that others will ask for. */
 static bool is_current(int directory, int fd)
 {
@@ -141,12 +172,13 @@ static int take_lock(int directory, struct sbx_error *err)
                                  "cannot open the lock of the state directory: %s",
                                  sbx_errno_text(errno).text);
         }
-        if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-            return errno == EWOULDBLOCK
+        int r = lock_soon(fd);
+        if (r < 0) {
+            return r == -EWOULDBLOCK
                        ? busy(fd, err)
-                       : sbx_error_set(err, errno, SBX_STAGE_CHECK,
+                       : sbx_error_set(err, -r, SBX_STAGE_CHECK,
                                        "cannot lock the state directory: %s",
-                                       sbx_errno_text(errno).text);
+                                       sbx_errno_text(-r).text);
         }
         if (!is_current(directory, fd)) {
             continue;
