@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -346,11 +347,11 @@ static void measure_latency(const struct sbx_bench *bench)
 /* --- memory
  * ----------------------------------------------------------------------------------- */
 
-/* PSS of all below that process but the sleepers, KiB. */
-static double keepers_pss(pid_t root, size_t *ret_count)
+/* PSS of all that comes from us but sbxd and the sleepers, KiB. */
+static double keepers_pss(size_t *ret_count)
 {
     static pid_t pids[FAMILY_MAX];
-    size_t count = sbx_bench_family(root, pids, FAMILY_MAX);
+    size_t count = sbx_bench_family(getpid(), pids, FAMILY_MAX);
     double sum = 0;
     *ret_count = 0;
     for (size_t i = 0; i < count; i++) {
@@ -358,7 +359,7 @@ static double keepers_pss(pid_t root, size_t *ret_count)
         char name[32] = "";
         (void)snprintf(path, sizeof(path), "/proc/%d/comm", (int)pids[i]);
         (void)sbx_fd_read_text_at(AT_FDCWD, path, name, sizeof(name));
-        if (strncmp(name, "sleep", 5) != 0) {
+        if (strncmp(name, "sleep", 5) != 0 && pids[i] != service.pid) {
             sum += sbx_bench_pss(pids[i]);
             ++*ret_count;
         }
@@ -370,12 +371,12 @@ static void measure_memory(const struct sbx_bench *bench)
 {
     char text[256];
     size_t processes = 0;
-    size_t before_processes = 0;
+    /* A keeper is nobody's child: here it becomes ours. */
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     /* A fresh one, which retains nothing yet. */
     sbx_bench_service_stop(&service);
     sbx_bench_service_start(bench, &service);
     double before = sbx_bench_pss(service.pid);
-    (void)keepers_pss(service.pid, &before_processes);
     unsigned long first = number + 1;
     for (int i = 0; i < ACTIVE; i++) {
         (void)snprintf(text, sizeof(text),
@@ -385,17 +386,18 @@ static void measure_memory(const struct sbx_bench *bench)
     (void)snprintf(text, sizeof(text), "/v1/executions/b%lu/events?wait=30", number);
     (void)sbx_bench_ask(&service, 200, "GET", text, NULL);
     double during = sbx_bench_pss(service.pid);
-    double keepers = keepers_pss(service.pid, &processes);
+    double keepers = keepers_pss(&processes);
     for (unsigned long i = first; i <= number; i++) {
         (void)snprintf(text, sizeof(text), "/v1/executions/b%lu/cancel?wait=30", i);
         (void)sbx_bench_ask(&service, 200, "POST", text, NULL);
     }
     double after = sbx_bench_pss(service.pid);
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 0);
     (void)printf("\nMemory (PSS) with %d executions of sleep\n", ACTIVE);
     (void)printf("%-52s %10.0f KiB\n", "keeper, guard, monitor and reader of each",
                  keepers / ACTIVE);
     (void)printf("%-52s %10.1f\n", "processes of each, without the command's",
-                 (double)(processes - before_processes) / ACTIVE);
+                 (double)processes / ACTIVE);
     (void)printf("%-52s %10.0f KiB\n", "sbxd before", before);
     (void)printf("%-52s %10.1f KiB\n", "sbxd for each active one",
                  (during - before) / ACTIVE);

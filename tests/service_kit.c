@@ -438,6 +438,5 @@ struct service_memory service_memory(pid_t pid)
     text[length > 0 ? length : 0] = '\0';
     return (struct service_memory){.pss_kib = rollup_value(text, "\nPss:"),
                                    .rss_kib = rollup_value(text, "\nRss:"),
-                                   .private_kib = rollup_value(text, "\nPrivate_Clean:") +
-                                                  rollup_value(text, "\nPrivate_Dirty:")};
+                                   .dirty_kib = rollup_value(text, "\nPrivate_Dirty:")};
 }

@@ -73,7 +73,7 @@ size_t service_descriptors(pid_t pid);
 struct service_memory {
     uint64_t pss_kib;
     uint64_t rss_kib;
-    uint64_t private_kib;
+    uint64_t dirty_kib; /* its own alone, whoever else has the same program */
 };
 struct service_memory service_memory(pid_t pid);
 

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -49,13 +50,15 @@ static void raise_descriptors(void)
 /* --- many at once
  * --------------------------------------------------------------------------- */
 
-static void start_many(const struct service *service, int count, const char *seconds)
+/* They sleep until the test lets go of the lock of that file, however long it takes to
+ * start all of them. */
+static void start_many(const struct service *service, int count, const char *path)
 {
     for (int i = 0; i < count; i++) {
         ask_start(service, 201,
-                  "{'id': 'm%d', 'command': 'sleep', 'args': ['%s'], 'limits': {'wall': "
-                  "'10m'}}",
-                  i, seconds);
+                  "{'id': 'm%d', 'command': 'flock', 'args': ['-s', '%s', 'sleep', "
+                  "'0.1'], 'limits': {'wall': '10m'}}",
+                  i, path);
         ask_forget();
     }
 }
@@ -86,27 +89,32 @@ struct use {
 
 static struct use use_of(const struct service *service)
 {
-    return (struct use){service_memory(service->pid).private_kib,
+    return (struct use){service_memory(service->pid).dirty_kib,
                         service_descriptors(service->pid)};
 }
 
 START_TEST(many_at_once)
 {
     int count = is_long() ? 1000 : 60;
-    const char *seconds = is_long() ? "100" : "2";
+    char path[SBX_FIXTURE_PATH_SIZE];
     struct service service = {.options = "--max-executions 2000"};
     struct use first_active = {0};
     struct use first_after = {0};
+    SBX_AUTO_CLOSE int lock =
+        open(sbx_fixture_path(path, "lock"), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    ck_assert_int_ge(lock, 0);
     service_start(&service);
     ask_start(&service, 201, "{'id': 'warm', 'command': 'true'}");
     (void)ask_ends(&service, "warm", "completed");
     struct use empty = use_of(&service);
     for (int wave = 0; wave < 2; wave++) {
         double start = service_now();
-        start_many(&service, count, seconds);
+        ck_assert_int_eq(flock(lock, LOCK_EX), 0);
+        start_many(&service, count, path);
         double took = service_now() - start;
         struct use active = use_of(&service);
         ck_assert_uint_eq(ask_stat(&service, "active_count"), (uint64_t)count);
+        ck_assert_int_eq(flock(lock, LOCK_UN), 0);
         end_many(&service, count);
         struct use retained = use_of(&service);
         forget_many(&service, count);
