@@ -72,7 +72,8 @@ static void settle(struct sbx_execution *execution, enum sbx_execution_status st
     sbx_waiters_finish(execution, 0);
     sbx_retain(execution);
     if (supervisor->ends_empty && supervisor->settled_count == supervisor->count) {
-        sbx_loop_stop(supervisor->loop);
+        /* Whoever asked for the end may not have its answer yet. */
+        (void)sbx_source_arm(supervisor->on_bound, sbx_clock_us() + SBX_US_PER_S / 10);
     }
 }
 
