@@ -322,7 +322,8 @@ void sbx_execution_seek(struct sbx_execution *execution)
         sbx_execution_settle(execution, &page);
         return;
     }
-    if (!held) {
+    bool known = r == 0 || r == -ENOENT || r == -EBADMSG;
+    if (!held && known) {
         sbx_execution_conclude(execution, &page);
         return;
     }

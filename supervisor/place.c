@@ -207,8 +207,11 @@ bool sbx_place_is_held(int directory)
 {
     uint64_t size = 0;
     SBX_AUTO_CLOSE int fd = sbx_file_open(directory, "lock", O_RDONLY, &size);
+    if (fd < 0) {
+        return fd != -ENOENT && fd != -EBADMSG;
+    }
     /* A lock of its own, since a copy of the holder's descriptor would be given it. */
-    return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    return flock(fd, LOCK_SH | LOCK_NB) < 0;
 }
 
 /* --- removed ---------------------------------------------------------------------------

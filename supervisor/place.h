@@ -105,8 +105,9 @@ int sbx_state_find(struct sbx_state *state, const char *id, struct sbx_place *re
  * later. Removes nothing but what is in that place, follows no link. */
 int sbx_state_remove(struct sbx_state *state, const char *id, struct sbx_error *err);
 
-/* Whether any process of the run still holds the lock. An error (a lock that is gone) is
- * "no". */
+/* Whether any process of the run still holds the lock, or may: "yes" also where that
+ * cannot be found out now (no descriptor, no memory). A lock that is gone is held by
+ * nobody. */
 bool sbx_place_is_held(int directory);
 
 /* The boot id of the running kernel, "" where it cannot be read. */

@@ -60,15 +60,20 @@ static void free_sources(struct sbx_supervisor *supervisor)
     sbx_source_free(supervisor->on_bound);
 }
 
+static void forget_executions(struct sbx_supervisor *supervisor)
+{
+    struct sbx_execution *execution;
+    while ((execution = TAILQ_FIRST(&supervisor->all)) != NULL) {
+        sbx_execution_free(execution, ECANCELED);
+    }
+}
+
 void sbx_supervisor_free(struct sbx_supervisor *supervisor)
 {
     if (supervisor == NULL) {
         return;
     }
-    struct sbx_execution *execution;
-    while ((execution = TAILQ_FIRST(&supervisor->all)) != NULL) {
-        sbx_execution_free(execution, ECANCELED);
-    }
+    forget_executions(supervisor);
     /* Whoever waits is with the service, which is gone by now. */
     struct sbx_waiter *waiter;
     while ((waiter = TAILQ_FIRST(&supervisor->due)) != NULL) {
@@ -164,7 +169,7 @@ static int find_programs(struct sbx_supervisor *supervisor, struct sbx_error *er
 static void raise_limit(struct sbx_supervisor *supervisor)
 {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    if (supervisor->descriptors_soft == 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
         supervisor->descriptors_soft = (uint64_t)limit.rlim_cur;
         limit.rlim_cur = limit.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &limit);
@@ -213,7 +218,7 @@ static int open_loop(struct sbx_supervisor *supervisor, struct sbx_error *err)
 
 struct found {
     struct sbx_supervisor *supervisor;
-    bool no_memory;
+    int code; /* what keeps one from being found that may be whole; 0: nothing */
 };
 
 /* A place that is damaged stays as it is: its id cannot be had, and an operator may look
@@ -227,12 +232,13 @@ static bool adopt(const char *id, void *context)
     int r = sbx_state_find(supervisor->state, id, &place, &facts, NULL);
     if (r < 0) {
         sbx_place_close(&place);
-        return true;
+        found->code = r == -EBADMSG || r == -ENOENT ? 0 : -r;
+        return found->code == 0;
     }
     struct sbx_execution *execution = sbx_execution_new(supervisor, &facts);
     if (execution == NULL) {
         sbx_place_close(&place);
-        found->no_memory = true;
+        found->code = ENOMEM;
         return false;
     }
     execution->directory = place.directory;
@@ -289,9 +295,22 @@ static int put_in_order(struct sbx_supervisor *supervisor, struct sbx_error *err
     return 0;
 }
 
-int sbx_supervisor_open(struct sbx_supervisor *supervisor, struct sbx_error *err)
+/* What is there is connected to, or known to be over. */
+static int find_executions(struct sbx_supervisor *supervisor, struct sbx_error *err)
 {
     struct found found = {.supervisor = supervisor};
+    int r = sbx_state_list(supervisor->state, adopt, &found);
+    if (r < 0 || found.code != 0) {
+        int code = r < 0 ? -r : found.code;
+        return sbx_error_set(err, code, SBX_STAGE_CHECK,
+                             "the executions of %s cannot be read: %s",
+                             supervisor->plan.state_path, sbx_errno_text(code).text);
+    }
+    return put_in_order(supervisor, err);
+}
+
+int sbx_supervisor_open(struct sbx_supervisor *supervisor, struct sbx_error *err)
+{
     if (supervisor->state != NULL) {
         return 0;
     }
@@ -305,14 +324,13 @@ int sbx_supervisor_open(struct sbx_supervisor *supervisor, struct sbx_error *err
     if (r < 0) {
         return r;
     }
-    r = sbx_state_list(supervisor->state, adopt, &found);
-    if (r < 0 || found.no_memory) {
-        return sbx_error_set(err, r < 0 ? -r : ENOMEM, SBX_STAGE_CHECK,
-                             "the executions of %s cannot be read: %s",
-                             supervisor->plan.state_path,
-                             sbx_errno_text(r < 0 ? -r : ENOMEM).text);
+    r = find_executions(supervisor, err);
+    if (r < 0) { /* it may be tried again */
+        forget_executions(supervisor);
+        sbx_state_close(supervisor->state);
+        supervisor->state = NULL;
     }
-    return put_in_order(supervisor, err);
+    return r;
 }
 
 /* --- a request --- */

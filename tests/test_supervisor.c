@@ -7,18 +7,20 @@
 #include <sbx/sbx.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define STEP_US UINT64_C(20000)
 #define STEPS 1500 /* half a minute */
 
-static struct sbx_supervisor *open_here(void)
+static struct sbx_supervisor *new_here(void)
 {
     struct sbx_error error = {0};
     char path[SBX_FIXTURE_PATH_SIZE];
@@ -28,6 +30,13 @@ static struct sbx_supervisor *open_here(void)
     ck_assert_int_eq(
         sbx_supervisor_set(supervisor, "state", sbx_fixture_path(path, "state"), &error),
         0);
+    return supervisor;
+}
+
+static struct sbx_supervisor *open_here(void)
+{
+    struct sbx_error error = {0};
+    struct sbx_supervisor *supervisor = new_here();
     int r = sbx_supervisor_open(supervisor, &error);
     ck_assert_msg(r == 0, "%s", error.message);
     return supervisor;
@@ -222,6 +231,46 @@ START_TEST(a_state_is_open_once)
 }
 END_TEST
 
+/* Few of them, and all but the first taken, one less each time: what cannot be found out
+ * is no reason to take an execution for dead, or to go on without it. */
+START_TEST(a_lack_of_descriptors_forgets_nothing)
+{
+    const struct rlimit few = {64, 64};
+    char status[16];
+    int taken[64];
+    size_t count = 0;
+    size_t refused = 0;
+    struct sbx_supervisor *supervisor = open_here();
+    start(supervisor, "{\"id\":\"a\",\"command\":\"sleep\",\"args\":[\"60\"]}", 1);
+    start(supervisor, "{\"id\":\"b\",\"command\":\"sleep\",\"args\":[\"60\"]}", 1);
+    sbx_supervisor_free(supervisor);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    supervisor = new_here();
+    while ((taken[count] = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)) >= 0) {
+        count++;
+    }
+    while (sbx_supervisor_open(supervisor, NULL) < 0) {
+        ck_assert_uint_gt(count, 0);
+        (void)close(taken[--count]);
+        refused++;
+    }
+    ck_assert_uint_ge(refused, 8);
+    for (const char *id = "a\0b"; *id != '\0'; id += 2) {
+        copy_status(supervisor, id, status);
+        ck_assert_str_eq(status, "running");
+    }
+    while (count > 0) {
+        (void)close(taken[--count]);
+    }
+    ck_assert_int_eq(sbx_supervisor_cancel(supervisor, "a", NULL), 0);
+    ck_assert_int_eq(sbx_supervisor_cancel(supervisor, "b", NULL), 0);
+    await_status(supervisor, "a", "cancelled");
+    await_status(supervisor, "b", "cancelled");
+    sbx_supervisor_free(supervisor);
+    await_processes();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("supervisor");
@@ -231,5 +280,6 @@ int main(void)
     tcase_add_test(calls, the_next_one_finds_what_goes_on);
     tcase_add_test(calls, a_running_one_is_cancelled_and_forgotten);
     tcase_add_test(calls, a_state_is_open_once);
+    tcase_add_test(calls, a_lack_of_descriptors_forgets_nothing);
     return sbx_fixture_run(suite);
 }
