@@ -118,11 +118,12 @@ int sbx_supervisor_output(struct sbx_supervisor *supervisor, const char *id,
                              execution->facts.id, sbx_errno_text(-r).text);
     }
     sbx_execution_taken(execution, wish->stream, wish->offset);
-    *ret_output =
-        (struct sbx_output){.offset = r == 0 ? piece.offset : wish->offset,
-                            .gap_bytes = piece.gap_bytes,
-                            .length = piece.length,
-                            .ended = piece.state.ended && piece.offset + piece.length >=
+    /* A keeper that was killed has not said that it is the end. */
+    bool is_over = piece.state.ended || execution->bond == SBX_BOND_SETTLED;
+    *ret_output = (struct sbx_output){.offset = r == 0 ? piece.offset : wish->offset,
+                                      .gap_bytes = piece.gap_bytes,
+                                      .length = piece.length,
+                                      .ended = is_over && piece.offset + piece.length >=
                                                               piece.state.total_bytes};
     return 0;
 }

@@ -175,6 +175,13 @@ static void seek_after(struct sbx_execution *execution, uint64_t delay_us)
     sbx_execution_plan_seek(execution->supervisor);
 }
 
+static void seek_later(struct sbx_execution *execution)
+{
+    uint64_t delay = execution->seek_delay_us;
+    delay = delay == 0 ? SEEK_FIRST_US : 2 * delay;
+    seek_after(execution, delay < SEEK_LAST_US ? delay : SEEK_LAST_US);
+}
+
 /* What is behind now, or comes later, is told once. */
 void sbx_execution_watch(struct sbx_execution *execution)
 {
@@ -216,10 +223,16 @@ static void take_answer(struct sbx_execution *execution,
 /* The connection is over: whether the run is, is to be seen. */
 static void lose_keeper(struct sbx_execution *execution)
 {
+    bool greeted = execution->greeted;
     sbx_execution_disconnect(execution);
     sbx_waiters_finish_orders(execution, EAGAIN);
-    execution->seek_delay_us = 0;
-    sbx_execution_seek(execution);
+    if (greeted) {
+        execution->seek_delay_us = 0;
+        sbx_execution_seek(execution);
+    } else {
+        /* Whoever takes connections and says nothing is to be asked ever more seldom. */
+        seek_later(execution);
+    }
 }
 
 /* News that the files do not show, and that were asked for with the same marks, would
@@ -246,6 +259,8 @@ static bool take_message(struct sbx_execution *execution,
             seek_after(execution, SEEK_FOREIGN_US);
             return false;
         }
+        execution->greeted = true;
+        execution->seek_delay_us = 0;
         return true;
     case SBX_CONTROL_ANSWER:
         take_answer(execution, message);
@@ -296,22 +311,30 @@ int sbx_execution_connect(struct sbx_execution *execution, int control_take)
     }
     execution->control = sbx_fd_steal(&control);
     execution->bond = SBX_BOND_CONNECTED;
+    execution->greeted = false;
     execution->seek_us = SBX_FOREVER_US;
-    execution->seek_delay_us = 0;
     send_cancel(execution);
     sbx_execution_watch(execution);
     return 0;
 }
 
-static void seek_later(struct sbx_execution *execution)
+/* Whether its keeper is there and talks to us now. */
+static bool reach_keeper(struct sbx_execution *execution)
 {
-    uint64_t delay = execution->seek_delay_us;
-    delay = delay == 0 ? SEEK_FIRST_US : 2 * delay;
-    seek_after(execution, delay < SEEK_LAST_US ? delay : SEEK_LAST_US);
+    int control = sbx_control_connect(execution->directory);
+    if (control < 0 || sbx_execution_connect(execution, control) < 0) {
+        return false;
+    }
+    if (execution->adopted) {
+        execution->adopted = false;
+        execution->supervisor->stats.adopted_total++;
+    }
+    return true;
 }
 
 /* The order matters: a page is read after the lock was found free, or it could be from
- * before the end. */
+ * before the end. A command of our own user can take the lock's file away, so that alone
+ * is no proof of an end where a keeper answers. */
 void sbx_execution_seek(struct sbx_execution *execution)
 {
     struct sbx_page page = {.magic = 0};
@@ -322,17 +345,14 @@ void sbx_execution_seek(struct sbx_execution *execution)
         sbx_execution_settle(execution, &page);
         return;
     }
+    if (reach_keeper(execution)) {
+        return;
+    }
     bool known = r == 0 || r == -ENOENT || r == -EBADMSG;
     if (!held && known) {
         sbx_execution_conclude(execution, &page);
-        return;
-    }
-    int control = sbx_control_connect(execution->directory);
-    if (control < 0 || sbx_execution_connect(execution, control) < 0) {
+    } else {
         seek_later(execution);
-    } else if (execution->adopted) {
-        execution->adopted = false;
-        execution->supervisor->stats.adopted_total++;
     }
 }
 

@@ -362,6 +362,11 @@ static int launch(struct sbx_supervisor *supervisor, struct sbx_request *request
         (void)sbx_error_set(err, ENOMEM, SBX_STAGE_LAUNCH, "no memory");
         return fail_start(supervisor, request->facts.id, &place, -ENOMEM);
     }
+    if (request->stdin_kind == SBX_REQUEST_STDIN_OPEN) {
+        /* So that nobody who looks before the keeper is there takes it for closed. */
+        const struct sbx_page page = {.stdin_open = 1};
+        (void)sbx_page_write(place.directory, &page);
+    }
     r = sbx_keeper_spawn(request, &place, &means, &control, err);
     if (r < 0) {
         sbx_execution_free(execution, ECANCELED);
@@ -484,11 +489,14 @@ int sbx_supervisor_open_signals(struct sbx_supervisor *supervisor, struct sbx_er
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGTERM);
     (void)sigaddset(&set, SIGINT);
-    (void)sigaddset(&set, SIGPIPE); /* is no reason to end, and not read either */
+    /* Neither is a reason to end, nor read: the call that fails says it. */
+    (void)sigaddset(&set, SIGPIPE);
+    (void)sigaddset(&set, SIGXFSZ);
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0) {
         return sbx_error_set(err, errno, SBX_STAGE_CHECK, "sigprocmask");
     }
     (void)sigdelset(&set, SIGPIPE);
+    (void)sigdelset(&set, SIGXFSZ);
     supervisor->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     int r = supervisor->signals < 0
                 ? -errno

@@ -46,6 +46,7 @@ struct sbx_execution {
     int directory;       /* -1 for a settled one */
     int control;         /* -1 unless connected */
     struct sbx_source *on_control;
+    bool greeted; /* the other end has said that it is a keeper */
     uint32_t last_ticket;
     struct sbx_control_marks watched; /* of the last WATCH */
     uint64_t seek_us;                 /* CLOCK_MONOTONIC: when to look again */
