@@ -53,8 +53,6 @@ static const char *method_name(enum evhttp_cmd_type method)
     return method == GET ? "GET" : method == POST ? "POST" : "DELETE";
 }
 
-/* The body of a method that evhttp does not know was not read: nothing that follows on
- * this connection can be understood. */
 static void refuse_method(struct sbx_connection *connection)
 {
     char allow[ALLOW_SIZE] = "";
@@ -67,7 +65,6 @@ static void refuse_method(struct sbx_connection *connection)
         }
     }
     sbx_answer_header(connection, "Allow", allow);
-    sbx_answer_header(connection, "Connection", "close");
     sbx_answer_error(connection, HTTP_BADMETHOD, "bad_method",
                      "this path has no such method");
 }
@@ -81,6 +78,14 @@ static const struct route *find_route(const struct sbx_http_call *call)
         }
     }
     return NULL;
+}
+
+/* Of a method that evhttp does not know, it has not read the body: nothing that follows
+ * on this connection can be understood. The same for all that are none of ours. */
+static bool is_ours(struct evhttp_request *request)
+{
+    enum evhttp_cmd_type method = evhttp_request_get_command(request);
+    return method == GET || method == POST || method == DELETE;
 }
 
 /* evhttp takes any other coding for a body of no length. */
@@ -123,13 +128,14 @@ void sbx_service_route(struct sbx_connection *connection)
     struct sbx_http_call *call = &connection->call;
     connection->service->requests_total++;
     sbx_connection_enter(connection, SBX_CONNECTION_HANDLING, SBX_FOREVER_US);
-    if (!connection->served) {
+    if (!connection->served || !is_ours(call->request) || is_coded(call->request)) {
         sbx_answer_header(connection, "Connection", "close");
+    }
+    if (!connection->served) {
         sbx_answer_errno(connection, EPERM, "this service is not for your user");
         return;
     }
     if (is_coded(call->request)) {
-        sbx_answer_header(connection, "Connection", "close");
         sbx_answer_errno(connection, EINVAL, "Transfer-Encoding: only chunked is known");
         return;
     }

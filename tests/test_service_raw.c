@@ -99,6 +99,13 @@ static const struct sending sendings[] = {
     {"line feeds alone", "GET /v1/stats HTTP/1.1\nHost: sbx\n\n", 200, NULL, false},
     {"body where none belongs",
      "GET /v1/stats HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", 200, NULL, false},
+    {"connect", "CONNECT sbx:1 HTTP/1.1\r\n\r\n", 404, "not_found", false},
+    {"everything", "OPTIONS * HTTP/1.1\r\n\r\n", 404, "not_found", true},
+    {"method that a path has not",
+     "DELETE /v1/stats HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", 405, "bad_method",
+     false},
+    {"unknown method, unknown path", "BREW / HTTP/1.1\r\nContent-Length: 3\r\n\r\nGET",
+     404, "not_found", true},
     {"unknown method", "BREW /v1/stats HTTP/1.1\r\nContent-Length: 3\r\n\r\nGET", 405,
      "bad_method", true},
 };
@@ -226,7 +233,7 @@ START_TEST(pipelined)
     web_request(fd, "GET", IT "/stdout?wait=300ms", NULL);
     web_wait_stat(&web, "waiters_count", 1, 10);
     for (size_t i = 0; i < strlen(STATS); i++) {
-        web_send(fd, STATS + i, 1);
+        web_send(fd, &STATS[i], 1);
     }
     web_send(fd, STATS, strlen(STATS));
     expect(fd, 200);
@@ -425,6 +432,45 @@ START_TEST(does_not_read)
     }
     for (int i = 0; i < READERS; i++) {
         (void)close(fds[i]);
+    }
+    web_stop(&web);
+}
+END_TEST
+
+/* What nobody takes has a bound for all of them together. Small answers come beyond it,
+ * and large ones once there is room again. */
+START_TEST(held_up)
+{
+    enum { READERS = 300 }; /* of 256 KiB each */
+    struct web web = {0};
+    struct answer answer;
+    static int fds[READERS];
+    const uint64_t end = sbx_clock_us() + 40 * SBX_US_PER_S;
+    web_start(&web);
+    web_execute(&web, "it", "head -c 1000000 /dev/zero", "\"output_limit\":\"1M\"");
+    ck_assert_str_eq(web_settled(&web, "it"), "completed");
+    for (int i = 0; i < READERS; i++) {
+        fds[i] = web_connect(&web);
+        web_request(fds[i], "GET", IT "/stdout", NULL);
+    }
+    bool busy = true;
+    for (int step = 0; step < 2; step++) {
+        int status;
+        do {
+            int fd = web_connect(&web);
+            web_request(fd, "GET", IT "/stdout", NULL);
+            web_read(fd, &answer, 20);
+            status = answer.status;
+            ck_assert(status == 200 || strstr(answer.body, "\"busy\"") != NULL);
+            answer_done(&answer);
+            (void)close(fd);
+            ck_assert_uint_lt(sbx_clock_us(), end);
+        } while (status != (busy ? 503 : 200));
+        must_serve(&web);
+        for (int i = 0; busy && i < READERS; i++) {
+            (void)close(fds[i]);
+        }
+        busy = false;
     }
     web_stop(&web);
 }
@@ -646,6 +692,7 @@ int main(int argc, char *argv[])
     tcase_add_test(clients, thousand);
     tcase_add_test(clients, too_slow);
     tcase_add_test(clients, does_not_read);
+    tcase_add_test(clients, held_up);
     tcase_add_test(clients, strangers);
     TCase *places = sbx_fixture_case(suite, "socket", 60);
     tcase_add_test(places, one_service);
