@@ -83,6 +83,9 @@ static void apply(struct scan *scan, const struct sbx_option *option, const char
         apply_common(scan, option, value);
         return;
     }
+    if (command == NULL) {
+        return;
+    }
     if (is_among(option, command->options, command->options_count)) {
         scan->ctl->values[option - command->options] = value != NULL ? value : "";
     }
@@ -299,6 +302,9 @@ static int act(struct scan *scan)
     if (scan->version) {
         (void)printf("sbxctl %s\n", sbx_version());
         return 0;
+    }
+    if (scan->ctl->command == NULL) {
+        return SBX_STATUS_FAILED;
     }
     check_operands(scan);
     return scan->status != 0 ? scan->status : run(scan->ctl);

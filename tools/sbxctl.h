@@ -60,9 +60,6 @@ const char *sbx_ctl_value(const struct sbx_ctl *ctl, const char *name);
 
 /* --- sbxctl_ask.c --- */
 
-/* "sbxctl: MESSAGE" on stderr; returns 125. */
-int sbx_ctl_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
 /* Microseconds of CLOCK_MONOTONIC. */
 uint64_t sbx_ctl_now_us(void);
 void sbx_ctl_nap(void);
@@ -144,6 +141,9 @@ int sbx_ctl_copy_streams(struct sbx_ctl *ctl, const char *id);
 int sbx_ctl_status_of(const json_t *snapshot);
 
 /* --- sbxctl_print.c --- */
+
+/* "sbxctl: MESSAGE" on stderr; returns 125. */
+int sbx_ctl_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* For people, on stdout. */
 void sbx_ctl_print_list(const json_t *list);

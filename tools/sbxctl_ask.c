@@ -5,7 +5,6 @@
  * Nothing is asked again unless the caller says that this does no harm. What comes back
  * is believed as far as it is of the form that it should have.
  */
-#include "tools/command_line.h"
 #include "tools/sbxctl.h"
 
 #include <errno.h>
@@ -22,19 +21,6 @@
 /* How long it may be away when it is restarted. */
 #define PATIENCE_US (10 * SBX_CTL_US_PER_S)
 #define NAP_MS 100
-
-static const char program[] = "sbxctl";
-
-int sbx_ctl_fail(const char *format, ...)
-{
-    char text[SBX_ERROR_MESSAGE_SIZE];
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    sbx_line_complain(program, "", text, "");
-    return SBX_STATUS_FAILED;
-}
 
 /* --- time --- */
 
@@ -191,7 +177,7 @@ int sbx_ctl_refusal(const struct sbx_reply *reply)
     const char *message =
         json_string_value(json_object_get(json_object_get(answer, "error"), "message"));
     if (message != NULL) {
-        (void)sbx_ctl_fail("%s", message);
+        (void)sbx_ctl_fail("%.480s", message);
     } else {
         (void)sbx_ctl_fail("the service answers with status %d", status);
     }

@@ -1,16 +1,31 @@
 /*
- * sbxctl_print.c - what the service answers, for people: tables and text, or JSON as it
- * came. Names and output of commands are from anybody: nothing that a terminal would act
- * on is printed.
+ * sbxctl_print.c - messages, and what the service answers, for people: tables and text,
+ * or JSON as it came. Names and output of commands are from anybody: nothing that a
+ * terminal would act on is printed.
  */
+#include "tools/command_line.h"
 #include "tools/sbxctl.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TIME_WIDTH 20 /* "2026-11-30T14:03:11Z" */
 #define LABEL_WIDTH 12
+
+int sbx_ctl_fail(const char *format, ...)
+{
+    char *text = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    sbx_line_complain("sbxctl", "", length < 0 ? "no memory" : text, "");
+    free(length < 0 ? NULL : text);
+    return SBX_STATUS_FAILED;
+}
 
 void sbx_ctl_print_json(const json_t *json)
 {
@@ -97,7 +112,7 @@ static void put_measure(const char *name, json_int_t value)
     bool bytes = length > 6 && strcmp(name + length - 6, "_bytes") == 0;
     if (us) {
         (void)printf("%.3fs", (double)value / 1e6);
-    } else if (bytes && value >= 1024 * 1024) {
+    } else if (bytes && value >= (json_int_t)1024 * 1024) {
         (void)printf("%.1f MiB", (double)value / (1024.0 * 1024.0));
     } else if (bytes) {
         (void)printf("%.1f KiB", (double)value / 1024.0);

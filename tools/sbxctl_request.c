@@ -112,7 +112,8 @@ void sbx_ctl_request_help(void)
 
 static int no_memory(void)
 {
-    return sbx_ctl_fail("no memory");
+    (void)sbx_ctl_fail("no memory");
+    return SBX_STATUS_FAILED;
 }
 
 /* An object in the draft, made where it is not there yet. NULL: no memory. */
@@ -390,7 +391,7 @@ static int set_stdin(json_t *draft, const char *value)
         return status == 0 ? set_take(draft, "stdin", json) : status;
     }
     int status = read_all(STDIN_FILENO, "standard input", &data, &length);
-    if (status != 0) {
+    if (status != 0 || data == NULL) {
         return status;
     }
     char *text = base64_of(data, length);
