@@ -269,6 +269,19 @@ else
     echo "(no sandbox here)"
 fi
 
+# Whatever option there is, the service knows the key; a value of those that it looks at last
+# is wrong, so that none starts.
+"$ctl" start --help | sed -n 's/^  \(   \|-.,\) --\([a-z][-a-z]*\) [^ ].*/\2=x/p; s/^  \(   \|-.,\) --\([a-z][-a-z]*\)\( \{2,\}.*\|\)$/\2/p' \
+    >"$scratch/options"
+[ "$(wc -l <"$scratch/options")" -gt 50 ] || fail "options of start: $(cat -- "$scratch/options")"
+while read -r option; do
+    case $option in
+    wait | follow | request=x | socket=x | json | help | version) continue ;;
+    esac
+    expect 125 start "--$option" --sandbox-rlimit=nofile=x -- true
+    ! grep -q 'unknown \(key\|option\)' -- "$err" || fail "--$option: $(cat -- "$err")"
+done <"$scratch/options"
+
 # --- streams: any bytes, as they are ---
 
 awk 'BEGIN { for (i = 0; i < 3000; i++) { printf "%c%c%d\n", i % 256, 255 - i % 256, i } }' >"$scratch/bytes"
