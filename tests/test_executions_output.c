@@ -269,7 +269,7 @@ static void expect_same(const struct service *service, const char *id, const cha
     ck_assert_uint_eq(length, size);
     ck_assert_int_eq(memcmp(bytes, data, size), 0);
     ck_assert_uint_eq(replay.length[0], size);
-    ck_assert_int_eq(memcmp(replay.data[0], data, size), 0);
+    ck_assert(size == 0 || memcmp(replay.data[0], data, size) == 0);
     replay_done(&replay);
 }
 
