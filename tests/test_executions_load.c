@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LONG_SECONDS 900
+#define LONG_SECONDS 1700
 #define POLLERS_MAX 1000
 
 #if defined(__SANITIZE_ADDRESS__)
