@@ -109,6 +109,9 @@ const struct answer *ask(const struct service *service, const char *method,
 
 /* ' becomes ". */
 static char *json_text(const char *format, va_list arguments)
+    __attribute__((format(printf, 1, 0)));
+
+static char *json_text(const char *format, va_list arguments)
 {
     char *text = NULL;
     ck_assert_int_ge(vasprintf(&text, format, arguments), 0);
