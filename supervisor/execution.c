@@ -220,17 +220,30 @@ static void take_answer(struct sbx_execution *execution,
     }
 }
 
+static bool settle_if_finished(struct sbx_execution *execution)
+{
+    struct sbx_page page;
+    bool finished = sbx_page_read(execution->directory, &page) == 0 &&
+                    atomic_load(&page.phase) == SBX_PHASE_FINISHED;
+    if (finished) {
+        sbx_execution_settle(execution, &page);
+    }
+    return finished;
+}
+
 /* The connection is over: whether the run is, is to be seen. */
 static void lose_keeper(struct sbx_execution *execution)
 {
-    bool greeted = execution->greeted;
+    bool lasted =
+        execution->greeted && sbx_clock_us() - execution->connected_us >= SEEK_LAST_US;
     sbx_execution_disconnect(execution);
     sbx_waiters_finish_orders(execution, EAGAIN);
-    if (greeted) {
+    if (lasted) {
         execution->seek_delay_us = 0;
         sbx_execution_seek(execution);
-    } else {
-        /* Whoever takes connections and says nothing is to be asked ever more seldom. */
+    } else if (!settle_if_finished(execution)) {
+        /* Whoever takes connections and closes them, whatever is said, is to be asked
+         * ever more seldom: it may be the command itself. */
         seek_later(execution);
     }
 }
@@ -260,7 +273,6 @@ static bool take_message(struct sbx_execution *execution,
             return false;
         }
         execution->greeted = true;
-        execution->seek_delay_us = 0;
         return true;
     case SBX_CONTROL_ANSWER:
         take_answer(execution, message);
@@ -312,6 +324,7 @@ int sbx_execution_connect(struct sbx_execution *execution, int control_take)
     execution->control = sbx_fd_steal(&control);
     execution->bond = SBX_BOND_CONNECTED;
     execution->greeted = false;
+    execution->connected_us = sbx_clock_us();
     execution->seek_us = SBX_FOREVER_US;
     send_cancel(execution);
     sbx_execution_watch(execution);

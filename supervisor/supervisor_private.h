@@ -46,7 +46,8 @@ struct sbx_execution {
     int directory;       /* -1 for a settled one */
     int control;         /* -1 unless connected */
     struct sbx_source *on_control;
-    bool greeted; /* the other end has said that it is a keeper */
+    uint64_t connected_us; /* CLOCK_MONOTONIC: the last time */
+    bool greeted;          /* the other end has said that it is a keeper */
     uint32_t last_ticket;
     struct sbx_control_marks watched; /* of the last WATCH */
     uint64_t seek_us;                 /* CLOCK_MONOTONIC: when to look again */
