@@ -182,6 +182,16 @@ static void seek_later(struct sbx_execution *execution)
     seek_after(execution, delay < SEEK_LAST_US ? delay : SEEK_LAST_US);
 }
 
+/* What must not be lost, to a keeper that has not taken what we sent before: again later.
+ * A broken connection is seen by on_control. */
+static void tell(struct sbx_execution *execution, const struct sbx_control *order)
+{
+    if (sbx_control_send(execution->control, order, -1) == -EAGAIN) {
+        execution->seek_us = sbx_clock_us() + SEEK_LAST_US;
+        sbx_execution_plan_seek(execution->supervisor);
+    }
+}
+
 /* What is behind now, or comes later, is told once. */
 void sbx_execution_watch(struct sbx_execution *execution)
 {
@@ -189,7 +199,7 @@ void sbx_execution_watch(struct sbx_execution *execution)
     if (execution->bond == SBX_BOND_CONNECTED &&
         sbx_waiters_marks(execution, &order.marks)) {
         execution->watched = order.marks;
-        (void)sbx_control_send(execution->control, &order, -1);
+        tell(execution, &order);
     }
 }
 
@@ -197,7 +207,7 @@ static void send_cancel(struct sbx_execution *execution)
 {
     const struct sbx_control order = {.kind = SBX_CONTROL_CANCEL};
     if (execution->bond == SBX_BOND_CONNECTED && execution->cancelled) {
-        (void)sbx_control_send(execution->control, &order, -1);
+        tell(execution, &order);
     }
 }
 
@@ -220,10 +230,14 @@ static void take_answer(struct sbx_execution *execution,
     }
 }
 
-static bool settle_if_finished(struct sbx_execution *execution)
+/* Whether all of it is on file; then it was settled. While processes of the run hold the
+ * lock, that is only believed when the keeper has said so: a command of our own user can
+ * write to the page. */
+static bool settle_if_finished(struct sbx_execution *execution, bool told)
 {
     struct sbx_page page;
-    bool finished = sbx_page_read(execution->directory, &page) == 0 &&
+    bool held = !told && sbx_place_is_held(execution->directory);
+    bool finished = !held && sbx_page_read(execution->directory, &page) == 0 &&
                     atomic_load(&page.phase) == SBX_PHASE_FINISHED;
     if (finished) {
         sbx_execution_settle(execution, &page);
@@ -232,20 +246,19 @@ static bool settle_if_finished(struct sbx_execution *execution)
 }
 
 /* The connection is over: whether the run is, is to be seen. */
-static void lose_keeper(struct sbx_execution *execution)
+static void lose_keeper(struct sbx_execution *execution, bool told)
 {
     bool lasted =
         execution->greeted && sbx_clock_us() - execution->connected_us >= SEEK_LAST_US;
     sbx_execution_disconnect(execution);
-    sbx_waiters_finish_orders(execution, EAGAIN);
-    if (lasted) {
-        execution->seek_delay_us = 0;
-        sbx_execution_seek(execution);
-    } else if (!settle_if_finished(execution)) {
-        /* Whoever takes connections and closes them, whatever is said, is to be asked
-         * ever more seldom: it may be the command itself. */
-        seek_later(execution);
+    sbx_waiters_finish_orders(execution, told ? ESRCH : EAGAIN);
+    if (settle_if_finished(execution, told)) {
+        return;
     }
+    /* Whoever takes connections and closes them, whatever is said, is to be asked ever
+     * more seldom: it may be the command itself. */
+    execution->seek_delay_us = lasted ? 0 : execution->seek_delay_us;
+    seek_later(execution);
 }
 
 /* News that the files do not show, and that were asked for with the same marks, would
@@ -281,7 +294,7 @@ static bool take_message(struct sbx_execution *execution,
         take_news(execution);
         return true;
     case SBX_CONTROL_FINISHED:
-        lose_keeper(execution);
+        lose_keeper(execution, true);
         return false;
     case SBX_CONTROL_CANCEL:
     case SBX_CONTROL_SIGNAL:
@@ -304,7 +317,7 @@ static void on_control(void *context)
     for (int i = 0; i < MESSAGES_AT_ONCE; i++) {
         int r = sbx_control_receive(execution->control, &message, NULL);
         if (r < 0) {
-            lose_keeper(execution);
+            lose_keeper(execution, false);
             return;
         }
         if (r == 0 || !take_message(execution, &message)) {
@@ -352,20 +365,22 @@ void sbx_execution_seek(struct sbx_execution *execution)
 {
     struct sbx_page page = {.magic = 0};
     execution->seek_us = SBX_FOREVER_US;
+    if (execution->bond == SBX_BOND_CONNECTED) {
+        send_cancel(execution);
+        sbx_execution_watch(execution);
+        return;
+    }
     bool held = sbx_place_is_held(execution->directory);
     int r = sbx_page_read(execution->directory, &page);
-    if (r == 0 && atomic_load(&page.phase) == SBX_PHASE_FINISHED) {
-        sbx_execution_settle(execution, &page);
-        return;
-    }
-    if (reach_keeper(execution)) {
-        return;
-    }
     bool known = r == 0 || r == -ENOENT || r == -EBADMSG;
-    if (!held && known) {
-        sbx_execution_conclude(execution, &page);
-    } else {
-        seek_later(execution);
+    if (r == 0 && !held && atomic_load(&page.phase) == SBX_PHASE_FINISHED) {
+        sbx_execution_settle(execution, &page);
+    } else if (!reach_keeper(execution)) {
+        if (!held && known) {
+            sbx_execution_conclude(execution, &page);
+        } else {
+            seek_later(execution);
+        }
     }
 }
 

@@ -50,11 +50,12 @@ struct sbx_execution {
     bool greeted;          /* the other end has said that it is a keeper */
     uint32_t last_ticket;
     struct sbx_control_marks watched; /* of the last WATCH */
-    uint64_t seek_us;                 /* CLOCK_MONOTONIC: when to look again */
-    uint64_t seek_delay_us;           /* and how long after that */
-    bool adopted;   /* it was there when we came, and is not connected yet */
-    bool cancelled; /* was asked for; sent with every new connection */
-    bool removed;   /* is to be forgotten once it is settled */
+    uint64_t seek_us;       /* CLOCK_MONOTONIC: when to look again, or to send again what
+                               did not fit */
+    uint64_t seek_delay_us; /* and how long after that */
+    bool adopted;           /* it was there when we came, and is not connected yet */
+    bool cancelled;         /* was asked for; sent with every new connection */
+    bool removed;           /* is to be forgotten once it is settled */
     struct sbx_waiters waiters;
     TAILQ_ENTRY(sbx_execution) link;         /* of all, in order of creation */
     TAILQ_ENTRY(sbx_execution) settled_link; /* in order of their end */
@@ -102,7 +103,7 @@ void sbx_execution_free(struct sbx_execution *execution, int code);
 int sbx_execution_connect(struct sbx_execution *execution, int control_take);
 
 /* Looks for its keeper: connects, or finds out that nobody is there any more. May settle
- * it, or remove it. */
+ * it, or remove it. Where it is connected: tells the keeper again what did not fit. */
 void sbx_execution_seek(struct sbx_execution *execution);
 
 /* Arms the timer of the next look. */
