@@ -160,11 +160,20 @@ static void take_from_front(struct sbx_guard *guard)
     }
 }
 
+/* Orders are passed on, and what does not fit would be lost: they wait where they are,
+ * and whoever sends more is told that there is no room. */
+static bool may_take_orders(const struct sbx_guard *guard)
+{
+    struct pollfd monitor = {.fd = guard->socket, .events = POLLOUT};
+    return guard->socket < 0 || poll(&monitor, 1, 0) != 0;
+}
+
 static void take_orders(struct sbx_guard *guard)
 {
     struct sbx_pair_message message;
-    int r;
-    while ((r = sbx_pair_receive(guard->bonds.control_socket, &message)) == 1) {
+    int r = 0;
+    while (may_take_orders(guard) &&
+           (r = sbx_pair_receive(guard->bonds.control_socket, &message)) == 1) {
         if (message.kind == SBX_MESSAGE_CANCEL) {
             sbx_pair_send(guard->socket, SBX_MESSAGE_CANCEL, message.value);
         } else if (message.kind == SBX_MESSAGE_PASS) {
@@ -198,12 +207,15 @@ static int next_look_ms(struct sbx_guard *guard)
 static void watch(struct sbx_guard *guard)
 {
     while (!guard->monitor_ended && !guard->finished) {
+        bool takes = may_take_orders(guard);
         struct pollfd fds[POLL_COUNT] = {
             [POLL_SIGNALS] = {.fd = guard->signals, .events = POLLIN},
-            [POLL_SOCKET] = {.fd = guard->socket, .events = POLLIN},
+            [POLL_SOCKET] = {.fd = guard->socket,
+                             .events = (short)(takes ? POLLIN : POLLIN | POLLOUT)},
             [POLL_CALLER] = {.fd = guard->bonds.caller_pidfd, .events = POLLIN},
             [POLL_FRONT] = {.fd = guard->bonds.front_socket, .events = POLLIN},
-            [POLL_CONTROL] = {.fd = guard->bonds.control_socket, .events = POLLIN},
+            [POLL_CONTROL] = {.fd = takes ? guard->bonds.control_socket : -1,
+                              .events = POLLIN},
         };
         if (poll(fds, POLL_COUNT, next_look_ms(guard)) < 0 && errno != EINTR) {
             (void)sbx_child_signal(guard->monitor,

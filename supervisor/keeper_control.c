@@ -4,6 +4,7 @@
  */
 #include "supervisor/keeper_private.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
 
@@ -14,6 +15,7 @@
 
 /* An order of a peer is carried out only so often before the others have their turn. */
 #define ORDERS_AT_ONCE 64
+#define AGAIN_US 20000
 
 static void let_go(struct sbx_keeper_peer *peer)
 {
@@ -81,12 +83,16 @@ void sbx_keeper_tell_finished(struct sbx_keeper *keeper)
 
 /* --- orders --- */
 
-/* Idempotent: a second request to the run would skip the grace. */
-static int cancel(struct sbx_keeper *keeper)
+/* Idempotent: a second request to the run would skip the grace. What a run that is full
+ * of orders does not take now it is asked for again, until it takes it. */
+static void cancel(void *context)
 {
-    int r = keeper->cancelled ? 0 : sbx_run_cancel(keeper->run);
-    keeper->cancelled = keeper->cancelled || r == 0;
-    return -r;
+    struct sbx_keeper *keeper = context;
+    if (!keeper->cancelled && sbx_run_cancel(keeper->run) == -EAGAIN) {
+        (void)sbx_source_arm(keeper->on_cancel, sbx_clock_us() + AGAIN_US);
+        return;
+    }
+    keeper->cancelled = true;
 }
 
 static int pause_run(struct sbx_keeper *keeper, bool pauses)
@@ -125,7 +131,8 @@ static int obey(struct sbx_keeper *keeper, const struct sbx_control *order, int 
     }
     switch ((enum sbx_control_kind)order->kind) {
     case SBX_CONTROL_CANCEL:
-        return cancel(keeper);
+        cancel(keeper);
+        return 0;
     case SBX_CONTROL_SIGNAL:
         return order->value <= 64 ? -sbx_run_signal(keeper->run, (int)order->value)
                                   : EINVAL;
@@ -222,6 +229,9 @@ int sbx_keeper_open_control(struct sbx_keeper *keeper, int first, struct sbx_err
         r = sbx_loop_add_fd(keeper->loop, keeper->listener, on_listener, keeper,
                             &keeper->on_listener);
     }
+    if (r == 0) {
+        r = sbx_loop_add_timer(keeper->loop, cancel, keeper, &keeper->on_cancel);
+    }
     return r == 0 ? 0
                   : sbx_error_set(err, -r, SBX_STAGE_LAUNCH, "control socket: %s",
                                   sbx_errno_text(-r).text);
@@ -231,6 +241,8 @@ void sbx_keeper_close_control(struct sbx_keeper *keeper)
 {
     sbx_source_free(keeper->on_listener);
     keeper->on_listener = NULL;
+    sbx_source_free(keeper->on_cancel);
+    keeper->on_cancel = NULL;
     sbx_fd_drop(&keeper->listener);
     for (size_t i = 0; i < SBX_KEEPER_PEERS; i++) {
         let_go(&keeper->peers[i]);

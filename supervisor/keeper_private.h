@@ -67,6 +67,7 @@ struct sbx_keeper {
     struct sbx_loop *loop;
     int listener;
     struct sbx_source *on_listener;
+    struct sbx_source *on_cancel; /* the run had no room for it */
     struct sbx_keeper_peer peers[SBX_KEEPER_PEERS];
 };
 

@@ -4,6 +4,8 @@
  */
 #include "tests/fixture.h"
 
+#include "base/fd.h"
+
 #include <sbx/sbx.h>
 
 #include <errno.h>
@@ -231,6 +233,34 @@ START_TEST(a_state_is_open_once)
 }
 END_TEST
 
+/* The keeper of the one execution there is: an orphan, so our child. */
+static pid_t find_keeper(void)
+{
+    char path[64];
+    char text[256];
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    ck_assert_int_gt(sbx_fd_read_text_at(AT_FDCWD, path, text, sizeof text), 1);
+    return (pid_t)strtol(text, NULL, 10);
+}
+
+/* It takes nothing for a moment, until nothing more fits in. */
+START_TEST(a_cancel_is_not_lost_to_a_keeper_that_is_full)
+{
+    struct sbx_supervisor *supervisor = open_here();
+    start(supervisor, "{\"id\":\"a\",\"command\":\"sleep\",\"args\":[\"60\"]}", 1);
+    pid_t keeper = find_keeper();
+    ck_assert_int_eq(kill(keeper, SIGSTOP), 0);
+    for (int i = 0; i < 4000; i++) {
+        ck_assert_int_eq(sbx_supervisor_signal(supervisor, "a", SIGURG, NULL), 0);
+    }
+    ck_assert_int_eq(sbx_supervisor_cancel(supervisor, "a", NULL), 0);
+    ck_assert_int_eq(kill(keeper, SIGCONT), 0);
+    await_status(supervisor, "a", "cancelled");
+    sbx_supervisor_free(supervisor);
+    await_processes();
+}
+END_TEST
+
 /* Few of them, and all but the first taken, one less each time: what cannot be found out
  * is no reason to take an execution for dead, or to go on without it. */
 START_TEST(a_lack_of_descriptors_forgets_nothing)
@@ -280,6 +310,7 @@ int main(void)
     tcase_add_test(calls, the_next_one_finds_what_goes_on);
     tcase_add_test(calls, a_running_one_is_cancelled_and_forgotten);
     tcase_add_test(calls, a_state_is_open_once);
+    tcase_add_test(calls, a_cancel_is_not_lost_to_a_keeper_that_is_full);
     tcase_add_test(calls, a_lack_of_descriptors_forgets_nothing);
     return sbx_fixture_run(suite);
 }
