@@ -531,7 +531,7 @@ int sbx_report_failure(const struct sbx_spec *spec, const struct sbx_error *fail
     return r;
 }
 
-void sbx_run_bury(const struct sbx_spec *spec)
+void sbx_run_bury(const struct sbx_spec *spec, bool publishes)
 {
     struct shared *shared = map_shared();
     if (shared == NULL) {
@@ -543,6 +543,8 @@ void sbx_run_bury(const struct sbx_spec *spec)
     (void)sbx_error_set(&shared->record.error, ESRCH, SBX_STAGE_MONITOR,
                         "guard and monitor were killed; their caller has ended the tree");
     sbx_watch_lost(spec, &shared->record, &shared->pair, &run.grouped);
-    (void)publish_record(&run, NULL);
+    if (publishes) {
+        (void)publish_record(&run, NULL);
+    }
     (void)munmap(shared, sizeof *shared);
 }

@@ -10,6 +10,7 @@
 #include "monitor/spec.h"
 
 #include <sbx/sbx.h>
+#include <stdbool.h>
 
 /* What makes no sense in any run, or could not be reported: 0 or a negative errno. Starts
  * and changes nothing. */
@@ -21,7 +22,8 @@ void sbx_run_served(const struct sbx_spec *spec, const struct sbx_error *failure
                     struct sbx_service *service);
 
 /* For a child subreaper whose run has lost both of its processes: ends every descendant
- * of the calling process, and publishes a report with outcome lost. */
-void sbx_run_bury(const struct sbx_spec *spec);
+ * of the calling process, and publishes a report with outcome lost, if `publishes`: they
+ * may have left one. */
+void sbx_run_bury(const struct sbx_spec *spec, bool publishes);
 
 #endif

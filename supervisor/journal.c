@@ -173,6 +173,8 @@ static void tell(const struct sbx_journal *journal, size_t offset, uint64_t valu
     atomic_thread_fence(memory_order_seq_cst);
 }
 
+/* Within a ring of the end, whatever is in the file: else room would be made without end.
+ */
 static uint64_t position_of(const struct sbx_journal *journal, uint64_t sequence)
 {
     struct slot slot;
@@ -182,7 +184,8 @@ static uint64_t position_of(const struct sbx_journal *journal, uint64_t sequence
     } else if (sbx_file_read(journal->fd, &slot, sizeof slot, offset) < 0) {
         return journal->position;
     }
-    return slot.position;
+    bool near = journal->position - slot.position <= journal->layout.ring_bytes;
+    return near ? slot.position : journal->position;
 }
 
 /* Gives up the oldest until there is a slot, and `length` bytes of the ring. */

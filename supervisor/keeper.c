@@ -272,6 +272,13 @@ static int begin(struct sbx_keeper *keeper, int control, int order_fd,
 
 /* --- the end --- */
 
+/* NULL unless guard or monitor have published one without telling us. */
+static char *find_report(const struct sbx_keeper *keeper, size_t *ret_length)
+{
+    uint64_t written_us = 0;
+    return sbx_place_report(keeper->directory, ret_length, &written_us);
+}
+
 static enum sbx_execution_status read_status(const struct sbx_keeper *keeper)
 {
     const struct sbx_result *result =
@@ -279,17 +286,24 @@ static enum sbx_execution_status read_status(const struct sbx_keeper *keeper)
     if (result != NULL && result->report != NULL) {
         return sbx_execution_status_of(result->report, result->report_length);
     }
-    return result != NULL && strcmp(result->outcome, "lost") == 0 ? SBX_EXECUTION_LOST
-                                                                  : SBX_EXECUTION_FAILED;
+    if (result == NULL || strcmp(result->outcome, "lost") != 0) {
+        return SBX_EXECUTION_FAILED;
+    }
+    size_t length = 0;
+    SBX_AUTO_FREE char *report = find_report(keeper, &length);
+    return report != NULL ? sbx_execution_status_of(report, length) : SBX_EXECUTION_LOST;
 }
 
-/* Guard and monitor have ended without a word: the tree is ours to end now. */
+/* Guard and monitor have ended without a word: the tree is ours to end now. They may have
+ * published before that. */
 static void bury(const struct sbx_keeper *keeper)
 {
     const struct sbx_result *result =
         keeper->run != NULL ? sbx_run_result(keeper->run) : NULL;
     if (result != NULL && result->report == NULL) {
-        sbx_run_bury(keeper->spec);
+        size_t length = 0;
+        SBX_AUTO_FREE char *report = find_report(keeper, &length);
+        sbx_run_bury(keeper->spec, report == NULL);
     }
 }
 

@@ -17,6 +17,7 @@
 #include <sbx/sbx.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -125,6 +126,10 @@ int sbx_page_write(int directory, const struct sbx_page *page);
  */
 struct sbx_page *sbx_page_map(int directory);
 void sbx_page_unmap(struct sbx_page *page);
+
+/* The report in a place, terminated, for the caller to free, and when it was written
+ * (microseconds since the epoch). NULL: there is none. */
+char *sbx_place_report(int directory, size_t *ret_length, uint64_t *ret_written_us);
 
 void sbx_place_close(struct sbx_place *place);
 

@@ -10,39 +10,8 @@
 #include "supervisor/journal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-
-/* More than any report is. */
-#define REPORT_MAX ((off_t)1024 * 1024)
-
-/* --- the report --- */
-
-static char *read_report(int directory, size_t *ret_length, uint64_t *ret_written_us)
-{
-    SBX_AUTO_CLOSE int fd =
-        openat(directory, "report.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    struct stat status;
-    if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) ||
-        status.st_size <= 0 || status.st_size > REPORT_MAX) {
-        return NULL;
-    }
-    size_t size = (size_t)status.st_size;
-    SBX_AUTO_FREE char *text = malloc(size + 1);
-    ssize_t length = text == NULL ? -1 : pread(fd, text, size, 0);
-    if (length <= 0) {
-        return NULL;
-    }
-    text[length] = '\0';
-    char *report = text;
-    text = NULL;
-    *ret_length = (size_t)length;
-    *ret_written_us = (uint64_t)status.st_mtim.tv_sec * SBX_US_PER_S +
-                      (uint64_t)status.st_mtim.tv_nsec / 1000;
-    return report;
-}
 
 char *sbx_execution_report(const struct sbx_execution *execution, size_t *ret_length)
 {
@@ -51,7 +20,7 @@ char *sbx_execution_report(const struct sbx_execution *execution, size_t *ret_le
     if (execution->bond != SBX_BOND_SETTLED || directory < 0) {
         return NULL;
     }
-    return read_report(directory, ret_length, &written_us);
+    return sbx_place_report(directory, ret_length, &written_us);
 }
 
 /* --- settling --- */
@@ -87,23 +56,60 @@ void sbx_execution_settle(struct sbx_execution *execution, const struct sbx_page
 
 /* --- concluding --- */
 
-/* So that the next sbxd finds the same, and a reader of events sees the end. */
-static void write_down(const struct sbx_execution *execution, const struct sbx_page *page,
-                       enum sbx_execution_status status, uint64_t finished_real_us)
+/* How it ended, as it is told to everybody. */
+struct end {
+    enum sbx_execution_status status;
+    uint64_t real_us;
+};
+
+static bool take_end(const struct sbx_event *event, void *context)
+{
+    struct end *end = context;
+    bool known =
+        event->value > SBX_EXECUTION_RUNNING && event->value <= SBX_EXECUTION_LOST;
+    if (event->type == SBX_EVENT_FINISHED && known) {
+        *end = (struct end){(enum sbx_execution_status)event->value, event->at_real_us};
+    }
+    return false;
+}
+
+/* Whoever was killed before the page was written may have told the end already. */
+static bool is_told(const struct sbx_execution *execution, struct end *ret_end)
+{
+    struct sbx_journal_state state = {0, 0};
+    struct end end = {SBX_EXECUTION_RUNNING, 0};
+    if (sbx_journal_look(execution->directory, "events", &state) < 0 ||
+        state.latest_sequence == 0 ||
+        sbx_journal_read(execution->directory, "events", state.latest_sequence - 1,
+                         take_end, &end, &state) < 0 ||
+        end.status == SBX_EXECUTION_RUNNING) {
+        return false;
+    }
+    *ret_end = end;
+    return true;
+}
+
+static void tell(const struct sbx_execution *execution, const struct end *end)
 {
     struct sbx_journal *journal = NULL;
     if (sbx_journal_open(execution->directory, "events", &journal, NULL) == 0) {
         const struct sbx_event event = {.type = SBX_EVENT_FINISHED,
-                                        .at_real_us = finished_real_us,
-                                        .value = (uint64_t)status};
+                                        .at_real_us = end->real_us,
+                                        .value = (uint64_t)end->status};
         (void)sbx_journal_append(journal, &event);
         sbx_journal_close(journal);
     }
+}
+
+/* So that the next sbxd finds the same. */
+static void write_down(const struct sbx_execution *execution, const struct sbx_page *page,
+                       const struct end *end)
+{
     struct sbx_page settled = *page;
     settled.stdin_open = 0;
     settled.paused = 0;
-    settled.status = (uint32_t)status;
-    settled.finished_real_us = finished_real_us;
+    settled.status = (uint32_t)end->status;
+    settled.finished_real_us = end->real_us;
     settled.phase = SBX_PHASE_FINISHED;
     (void)sbx_page_write(execution->directory, &settled);
 }
@@ -111,9 +117,10 @@ static void write_down(const struct sbx_execution *execution, const struct sbx_p
 void sbx_execution_conclude(struct sbx_execution *execution, const struct sbx_page *page)
 {
     size_t length = 0;
-    uint64_t finished_us = sbx_clock_real_us();
+    struct end end = {SBX_EXECUTION_LOST, sbx_clock_real_us()};
     uint32_t phase = atomic_load(&page->phase);
-    SBX_AUTO_FREE char *report = read_report(execution->directory, &length, &finished_us);
+    SBX_AUTO_FREE char *report =
+        sbx_place_report(execution->directory, &length, &end.real_us);
     if (phase == SBX_PHASE_RESERVED && report == NULL && execution->adopted) {
         /* An sbxd was killed between the reservation and the start: nothing has run, and
          * nobody was told that it would. */
@@ -121,10 +128,14 @@ void sbx_execution_conclude(struct sbx_execution *execution, const struct sbx_pa
         sbx_execution_free(execution, ECANCELED);
         return;
     }
-    enum sbx_execution_status status =
-        report != NULL                ? sbx_execution_status_of(report, length)
-        : phase == SBX_PHASE_RESERVED ? SBX_EXECUTION_FAILED
-                                      : SBX_EXECUTION_LOST;
-    write_down(execution, page, status, finished_us);
-    settle(execution, status, finished_us);
+    if (report != NULL) {
+        end.status = sbx_execution_status_of(report, length);
+    } else if (phase == SBX_PHASE_RESERVED) {
+        end.status = SBX_EXECUTION_FAILED;
+    }
+    if (!is_told(execution, &end)) {
+        tell(execution, &end);
+    }
+    write_down(execution, page, &end);
+    settle(execution, end.status, end.real_us);
 }

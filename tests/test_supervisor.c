@@ -5,6 +5,7 @@
 #include "tests/fixture.h"
 
 #include "base/fd.h"
+#include "supervisor/place.h"
 
 #include <sbx/sbx.h>
 
@@ -233,6 +234,53 @@ START_TEST(a_state_is_open_once)
 }
 END_TEST
 
+static size_t count_ends(struct sbx_supervisor *supervisor, const char *id)
+{
+    char *text = NULL;
+    size_t ends = 0;
+    size_t index;
+    json_t *event;
+    ck_assert_int_eq(sbx_supervisor_events(supervisor, id, 0, &text, NULL), 0);
+    json_t *answer = parse(text);
+    json_array_foreach(json_object_get(answer, "events"), index, event)
+    {
+        const char *type = json_string_value(json_object_get(event, "type"));
+        ends += strcmp(type, "finished") == 0 ? 1 : 0;
+    }
+    json_decref(answer);
+    return ends;
+}
+
+/* As if its keeper, or an sbxd, had been killed between the last event and the page. */
+START_TEST(an_end_is_told_once)
+{
+    static const enum sbx_phase phases[] = {SBX_PHASE_LAUNCHING, SBX_PHASE_RUNNING};
+    char path[SBX_FIXTURE_PATH_SIZE];
+    char status[16];
+    struct sbx_page page;
+    struct sbx_supervisor *supervisor = open_here();
+    start(supervisor, "{\"id\":\"a\",\"command\":\"false\"}", 1);
+    await_status(supervisor, "a", "failed");
+    sbx_supervisor_free(supervisor);
+    await_processes();
+    int place = open(sbx_fixture_path(path, "state/executions/a"),
+                     O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ck_assert_int_ge(place, 0);
+    for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
+        ck_assert_int_eq(sbx_page_read(place, &page), 0);
+        page.phase = phases[i];
+        page.status = 0;
+        ck_assert_int_eq(sbx_page_write(place, &page), 0);
+        supervisor = open_here();
+        copy_status(supervisor, "a", status);
+        ck_assert_str_eq(status, "failed");
+        ck_assert_uint_eq(count_ends(supervisor, "a"), 1);
+        sbx_supervisor_free(supervisor);
+    }
+    (void)close(place);
+}
+END_TEST
+
 /* The keeper of the one execution there is: an orphan, so our child. */
 static pid_t find_keeper(void)
 {
@@ -310,6 +358,7 @@ int main(void)
     tcase_add_test(calls, the_next_one_finds_what_goes_on);
     tcase_add_test(calls, a_running_one_is_cancelled_and_forgotten);
     tcase_add_test(calls, a_state_is_open_once);
+    tcase_add_test(calls, an_end_is_told_once);
     tcase_add_test(calls, a_cancel_is_not_lost_to_a_keeper_that_is_full);
     tcase_add_test(calls, a_lack_of_descriptors_forgets_nothing);
     return sbx_fixture_run(suite);
