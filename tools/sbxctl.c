@@ -231,6 +231,12 @@ static void print_help(const struct sbx_ctl_command *command)
         sbx_ctl_request_help();
     }
     sbx_line_print_options(common, count);
+    if (command->operands < 0) {
+        (void)fputs("\nThe command starts in / unless --chdir says otherwise, and ends "
+                    "after 120\n"
+                    "seconds unless --wall does. See sbxctl(1), sbxd(8).\n",
+                    stdout);
+    }
 }
 
 /* --- from argv to a command --- */

@@ -313,6 +313,16 @@ void sbx_ctl_print_stats(const json_t *stats)
     }
 }
 
+/* Nothing where there is no text. */
+static void put_bracketed(const char *before, const char *text, const char *behind)
+{
+    if (*text != '\0') {
+        (void)fputs(before, stdout);
+        (void)put_text(text);
+        (void)fputs(behind, stdout);
+    }
+}
+
 void sbx_ctl_print_verify(const json_t *verify)
 {
     static const char *const answers[] = {"supported", "network_isolation",
@@ -321,9 +331,11 @@ void sbx_ctl_print_verify(const json_t *verify)
     const json_t *checks = json_object_get(verify, "checks");
     for (size_t i = 0; (check = json_array_get(checks, i)) != NULL; i++) {
         const json_t *ok = json_object_get(check, "ok");
-        put_padded(json_is_true(ok) ? "ok" : ok != NULL ? "no" : "-", 6);
+        put_padded(json_is_true(ok) ? "yes" : ok != NULL ? "no" : "n.a.", 6);
         put_padded(string_in(check, "name", "-"), 24);
         (void)put_text(string_in(check, "detail", ""));
+        put_bracketed(" [", string_in(check, "layer", ""), "]");
+        put_bracketed(" remedy: ", string_in(check, "remedy", ""), "");
         (void)putchar('\n');
     }
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
