@@ -142,6 +142,7 @@ struct bound {
     uint64_t minimum;
     const char *accepted;
     const char *option; /* of sbxd */
+    const char *unit;   /* of both numbers, in a message */
     uint64_t most;
     uint64_t standard;
     uint64_t *field;
@@ -172,8 +173,8 @@ static int take_bound(struct sbx_draft *draft, const json_t *root,
     if (number > bound->most) {
         return sbx_request_refuse(err, EPERM, bound->key,
                                   "%" PRIu64 " is more than the operator allows (%s: "
-                                  "%" PRIu64 ")",
-                                  number, bound->option, bound->most);
+                                  "%" PRIu64 "%s)",
+                                  number, bound->option, bound->most, bound->unit);
     }
     (void)snprintf(digits, sizeof digits, "%" PRIu64, number);
     sbx_draft_note(draft, bound->key, digits);
@@ -187,13 +188,13 @@ static int take_bounds(struct sbx_draft *draft, const json_t *root, struct sbx_e
     struct sbx_facts *facts = &draft->request->facts;
     const struct bound bounds[] = {
         {"retention", &sbx_kind_duration, SBX_VALUE_DURATION, 1, "above 0",
-         "max-retention", policy->max_retention_us, policy->default_retention_us,
+         "max-retention", " us", policy->max_retention_us, policy->default_retention_us,
          &facts->retention_us},
         {"output_limit", &sbx_kind_size, SBX_VALUE_SIZE, OUTPUT_MIN_BYTES, "at least 1K",
-         "max-output", policy->max_output_bytes, OUTPUT_DEFAULT_BYTES,
+         "max-output", " bytes", policy->max_output_bytes, OUTPUT_DEFAULT_BYTES,
          &facts->output_limit_bytes},
         {"event_limit", &sbx_kind_count, SBX_VALUE_COUNT, EVENTS_MIN_COUNT, "at least 8",
-         "max-events", policy->max_events_count, EVENTS_DEFAULT_COUNT,
+         "max-events", "", policy->max_events_count, EVENTS_DEFAULT_COUNT,
          &facts->event_limit_count},
     };
     int r = 0;

@@ -114,7 +114,10 @@ static int make_directory(const struct sbx_supervisor_plan *plan, const char *pa
     }
     (void)snprintf(directory, sizeof directory, "%.*s", (int)length, path);
     if (mkdir(directory, S_IRWXU) < 0) {
-        return errno == EEXIST ? 0 : fail(err, errno, directory, "mkdir");
+        return errno == EEXIST ? 0
+                               : fail(err, errno, directory,
+                                      "cannot make the directory of the socket (option "
+                                      "--socket names another)");
     }
     return chmod(directory, mode) < 0 ? fail(err, errno, directory, "chmod") : 0;
 }

@@ -68,7 +68,7 @@ static const struct {
     {MEMORY, WITH("\"strays\":\"keep\""), "strays: 'keep'"},
     {MEMORY, WITH("\"interval\":\"2s\""), "interval: is more"},
     {SMALL, WITH("\"output_limit\":\"17K\""),
-     "output_limit: 17408 is more than the operator allows (max-output: 16384)"},
+     "output_limit: 17408 is more than the operator allows (max-output: 16384 bytes)"},
     {SMALL, WITH("\"event_limit\":101"), "event_limit: 101 is more"},
     {SMALL, WITH("\"retention\":\"61m\""), "retention: 3660000000 is more"},
     {STRANGER, WITH("\"stdout\":\"/tmp/x\""), "stdout: is not for other users"},
