@@ -50,6 +50,10 @@ int sbx_supervisor_serve(struct sbx_supervisor *supervisor, struct sbx_error *er
     struct sbx_service_http *service = NULL;
     int r = sbx_supervisor_open(supervisor, err);
     r = r < 0 ? r : sbx_supervisor_open_signals(supervisor, err);
+    if (r == 0 && chdir("/") < 0) { /* ours is of no use to anybody */
+        r = sbx_error_set(err, errno, SBX_STAGE_CHECK, "the directory /: %s",
+                          sbx_errno_text(errno).text);
+    }
     r = r < 0 ? r : sbx_service_open(supervisor, &service, err);
     if (r == 0) {
         r = sbx_loop_run(supervisor->loop);

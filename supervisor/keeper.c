@@ -267,6 +267,7 @@ static int begin(struct sbx_keeper *keeper, int control, int order_fd,
             ? r
             : sbx_journal_create(keeper->directory, "events",
                                  keeper->order.event_limit_count, &keeper->journal, err);
+    r = r < 0 ? r : sbx_place_spare_report(keeper->directory, err);
     return r < 0 ? r : start_run(keeper, order_fd, err);
 }
 
@@ -307,12 +308,22 @@ static void bury(const struct sbx_keeper *keeper)
     }
 }
 
+/* What could not be published has its place all the same. */
+static void use_spare(const struct sbx_keeper *keeper)
+{
+    const struct sbx_result *result =
+        keeper->run != NULL ? sbx_run_result(keeper->run) : NULL;
+    sbx_place_use_spare(keeper->directory, result != NULL ? result->report : NULL,
+                        result != NULL ? result->report_length : 0);
+}
+
 static void finish(struct sbx_keeper *keeper)
 {
     if (keeper->run != NULL) {
         take_notices(keeper);
     }
     bury(keeper);
+    use_spare(keeper);
     sbx_keeper_end_outputs(keeper);
     sbx_keeper_close_input(keeper);
     enum sbx_execution_status status = read_status(keeper);

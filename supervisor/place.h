@@ -4,7 +4,8 @@
  *     STATE/lock            held (flock) by the sbxd that serves it
  *     STATE/key             32 random bytes, mode 0600: of the fingerprints
  *     STATE/new/            places that are being made, or removed
- *     STATE/executions/ID/  lock request page events stdout stderr report.json control
+ *     STATE/executions/ID/  lock request page events stdout stderr report.json control,
+ *                           and spare while it runs
  *
  * A place is made under another name and renamed when it is complete: an ID that is there
  * is reserved. Its lock is taken before that and passed on to the keeper and to all
@@ -130,6 +131,14 @@ void sbx_page_unmap(struct sbx_page *page);
 /* The report in a place, terminated, for the caller to free, and when it was written
  * (microseconds since the epoch). NULL: there is none. */
 char *sbx_place_report(int directory, size_t *ret_length, uint64_t *ret_written_us);
+
+/* Room for a report on a disk that is full by the time that there is one: a file with all
+ * of its blocks. 0 or a negative errno. */
+int sbx_place_spare_report(int directory, struct sbx_error *err);
+
+/* Gives that room back; before, where no report lies in the place, and there is one that
+ * could not be published (NULL: there is none), it becomes the report. */
+void sbx_place_use_spare(int directory, const char *report, size_t length);
 
 void sbx_place_close(struct sbx_place *place);
 

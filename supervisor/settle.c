@@ -25,8 +25,9 @@ char *sbx_execution_report(const struct sbx_execution *execution, size_t *ret_le
 
 /* --- settling --- */
 
+/* `counts`: it has ended in the time of this sbxd. */
 static void settle(struct sbx_execution *execution, enum sbx_execution_status status,
-                   uint64_t finished_real_us)
+                   uint64_t finished_real_us, bool counts)
 {
     struct sbx_supervisor *supervisor = execution->supervisor;
     sbx_execution_disconnect(execution);
@@ -37,7 +38,7 @@ static void settle(struct sbx_execution *execution, enum sbx_execution_status st
     execution->finished_real_us = finished_real_us;
     TAILQ_INSERT_TAIL(&supervisor->settled, execution, settled_link);
     supervisor->settled_count++;
-    supervisor->stats.finished_total[status]++;
+    supervisor->stats.finished_total[status] += counts ? 1 : 0;
     sbx_waiters_finish(execution, 0);
     sbx_retain(execution);
     if (supervisor->ends_empty && supervisor->settled_count == supervisor->count) {
@@ -49,9 +50,12 @@ static void settle(struct sbx_execution *execution, enum sbx_execution_status st
 void sbx_execution_settle(struct sbx_execution *execution, const struct sbx_page *page)
 {
     uint32_t status = atomic_load(&page->status);
+    uint64_t finished_us = atomic_load(&page->finished_real_us);
+    uint64_t now_us = sbx_clock_real_us();
     bool known = status > SBX_EXECUTION_RUNNING && status <= SBX_EXECUTION_LOST;
     settle(execution, known ? (enum sbx_execution_status)status : SBX_EXECUTION_LOST,
-           atomic_load(&page->finished_real_us));
+           finished_us > 0 && finished_us < now_us ? finished_us : now_us,
+           !execution->adopted);
 }
 
 /* --- concluding --- */
@@ -137,5 +141,5 @@ void sbx_execution_conclude(struct sbx_execution *execution, const struct sbx_pa
         tell(execution, &end);
     }
     write_down(execution, page, &end);
-    settle(execution, end.status, end.real_us);
+    settle(execution, end.status, end.real_us, true);
 }

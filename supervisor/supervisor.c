@@ -395,7 +395,8 @@ static int check_digest(struct sbx_supervisor *supervisor,
                          known->facts.id);
 }
 
-static int name_and_launch(struct sbx_supervisor *supervisor, struct sbx_request *request,
+static int name_and_launch(struct sbx_supervisor *supervisor, const struct sbx_peer *peer,
+                           struct sbx_request *request,
                            struct sbx_execution **ret_execution, struct sbx_error *err)
 {
     struct sbx_facts *facts = &request->facts;
@@ -415,11 +416,11 @@ static int name_and_launch(struct sbx_supervisor *supervisor, struct sbx_request
     if (supervisor->shuts_down) {
         return sbx_error_set(err, ESHUTDOWN, SBX_STAGE_CHECK, "the service is ending");
     }
-    if (!sbx_retain_make_room(supervisor)) {
+    if (!sbx_retain_make_room(supervisor, peer)) {
         supervisor->stats.refused_total++;
         return sbx_error_set(err, EDQUOT, SBX_STAGE_CHECK,
-                             "%llu executions are active, which is all that is allowed "
-                             "(sbxd --max-executions)",
+                             "too many executions are active: %llu are allowed, also of "
+                             "all users together (sbxd --max-executions)",
                              (unsigned long long)supervisor->plan.max_executions_count);
     }
     return launch(supervisor, request, ret_execution, err);
@@ -446,7 +447,7 @@ int sbx_supervisor_submit(struct sbx_supervisor *supervisor, const struct sbx_pe
     if (r < 0) {
         return r;
     }
-    r = name_and_launch(supervisor, request, ret_execution, err);
+    r = name_and_launch(supervisor, peer, request, ret_execution, err);
     sbx_request_free(request);
     return r;
 }

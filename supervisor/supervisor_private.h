@@ -136,8 +136,8 @@ void sbx_execution_conclude(struct sbx_execution *execution, const struct sbx_pa
 /* It has just been settled, and may be forgotten by this. */
 void sbx_retain(struct sbx_execution *execution);
 
-/* Makes room for one more. False: there is none. */
-bool sbx_retain_make_room(struct sbx_supervisor *supervisor);
+/* Makes room for one more of that peer. False: there is none. */
+bool sbx_retain_make_room(struct sbx_supervisor *supervisor, const struct sbx_peer *peer);
 
 /* Forgets a settled one, and its place. */
 void sbx_retain_forget(struct sbx_execution *execution);

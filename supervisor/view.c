@@ -8,19 +8,17 @@
 #include "base/text.h"
 #include "monitor/flatten.h"
 #include "supervisor/journal.h"
+#include "supervisor/stream.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* Lists in a report are capped, and arguments that a command can have are not: what is
  * larger is left out of a view, and is in its file. */
-#define REPORT_MAX ((off_t)512 * 1024)
+#define REPORT_MAX ((size_t)512 * 1024)
 #define TEXT_FIRST_SIZE ((size_t)512)
 #define MESSAGE_SIZE 1024
 
@@ -118,31 +116,13 @@ bool sbx_view_set_take(json_t *object, const char *key, json_t *value)
 
 /* --- the report --- */
 
-static char *read_report(int directory, size_t *ret_length)
-{
-    SBX_AUTO_CLOSE int fd =
-        openat(directory, "report.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    struct stat status;
-    if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) ||
-        status.st_size <= 0 || status.st_size > REPORT_MAX) {
-        return NULL;
-    }
-    size_t size = (size_t)status.st_size;
-    char *report = malloc(size);
-    ssize_t length = report != NULL ? pread(fd, report, size, 0) : -1;
-    if (length < 0 || (size_t)length != size) {
-        free(report);
-        return NULL;
-    }
-    *ret_length = size;
-    return report;
-}
-
 static char *find_report(const struct sbx_execution *execution, size_t *ret_length)
 {
+    uint64_t written_us = 0;
     char *report = sbx_execution_report(execution, ret_length);
     if (report == NULL) {
-        report = read_report(sbx_execution_directory(execution), ret_length);
+        report =
+            sbx_place_report(sbx_execution_directory(execution), ret_length, &written_us);
     }
     return report;
 }
@@ -151,7 +131,7 @@ json_t *sbx_view_report(const struct sbx_execution *execution)
 {
     size_t length = 0;
     SBX_AUTO_FREE char *report = find_report(execution, &length);
-    if (report == NULL || length > (size_t)REPORT_MAX) {
+    if (report == NULL || length > REPORT_MAX) {
         return NULL;
     }
     return json_loadb(report, length, JSON_REJECT_DUPLICATES, NULL);
@@ -210,6 +190,25 @@ static bool set_latest(json_t *snapshot, const struct sbx_execution *execution)
                              json_integer((json_int_t)state.latest_sequence));
 }
 
+/* How much the command has written, kept or not. */
+static bool set_written(json_t *snapshot, const struct sbx_execution *execution)
+{
+    static const struct {
+        const char *file;
+        const char *key;
+    } rows[] = {{"stdout", "stdout_bytes"}, {"stderr", "stderr_bytes"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct sbx_stream_state state;
+        if (sbx_stream_look(sbx_execution_directory(execution), rows[i].file, &state) ==
+                0 &&
+            !sbx_view_set_take(snapshot, rows[i].key,
+                               json_integer((json_int_t)state.total_bytes))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* A key whose value is not known is left out; a value that is NULL is one. */
 static bool set_known(json_t *snapshot, const char *key, json_t *value)
 {
@@ -222,7 +221,8 @@ static json_t *snapshot_of(const struct sbx_execution *execution, bool whole)
     bool settled = sbx_execution_status(execution) != SBX_EXECUTION_RUNNING;
     bool complete =
         snapshot != NULL && set_facts(snapshot, execution) &&
-        (!whole || (set_page(snapshot, execution) && set_latest(snapshot, execution)));
+        (!whole || (set_page(snapshot, execution) && set_written(snapshot, execution) &&
+                    set_latest(snapshot, execution)));
     if (complete && settled) {
         complete = whole ? set_known(snapshot, "report", sbx_view_report(execution))
                          : set_known(snapshot, "outcome", outcome_of(execution));

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -561,6 +562,42 @@ START_TEST(nothing_is_removed_beyond_a_mount)
 }
 END_TEST
 
+START_TEST(a_report_that_could_not_be_published_has_its_room)
+{
+    static const char report[] = "{\"outcome\":\"exited\"}\n";
+    struct sbx_state *state = sbx_kit_state();
+    struct sbx_place place = sbx_kit_reserve(state, "x");
+    size_t length = 0;
+    uint64_t written_us = 0;
+    struct stat status;
+    /* Blocks and all, and given back when nobody needs it. */
+    ck_assert_int_eq(sbx_place_spare_report(place.directory, NULL), 0);
+    ck_assert_int_eq(fstatat(place.directory, "spare", &status, 0), 0);
+    ck_assert_int_ge(status.st_blocks * 512, status.st_size);
+    ck_assert_int_eq(sbx_place_spare_report(place.directory, NULL), -EEXIST);
+    sbx_place_use_spare(place.directory, NULL, 0);
+    ck_assert_int_ne(faccessat(place.directory, "spare", F_OK, 0), 0);
+    ck_assert_ptr_null(sbx_place_report(place.directory, &length, &written_us));
+    /* It becomes the report where there is none. */
+    ck_assert_int_eq(sbx_place_spare_report(place.directory, NULL), 0);
+    sbx_place_use_spare(place.directory, report, sizeof report - 1);
+    char *text = sbx_place_report(place.directory, &length, &written_us);
+    ck_assert_ptr_nonnull(text);
+    ck_assert_uint_eq(length, sizeof report - 1);
+    ck_assert_str_eq(text, report);
+    free(text);
+    /* One that was published stays. */
+    ck_assert_int_eq(sbx_place_spare_report(place.directory, NULL), 0);
+    sbx_place_use_spare(place.directory, "{}\n", 3);
+    text = sbx_place_report(place.directory, &length, &written_us);
+    ck_assert_str_eq(text, report);
+    free(text);
+    ck_assert_int_ne(faccessat(place.directory, "spare", F_OK, 0), 0);
+    sbx_place_close(&place);
+    sbx_state_close(state);
+}
+END_TEST
+
 /* More than is removed in one go: the id is free at once, and all is gone in the end. */
 START_TEST(much_is_removed_bit_by_bit)
 {
@@ -605,6 +642,7 @@ int main(void)
     tcase_add_test(tcase, an_id_is_free_when_it_was_removed);
     tcase_add_test(tcase, a_place_is_removed_whatever_is_in_it);
     tcase_add_test(tcase, nothing_is_removed_beyond_a_mount);
+    tcase_add_test(tcase, a_report_that_could_not_be_published_has_its_room);
     tcase_add_test(tcase, much_is_removed_bit_by_bit);
     return sbx_fixture_run(suite);
 }
