@@ -248,7 +248,7 @@ END_TEST
 START_TEST(flooded)
 {
     enum { PIECE = 64 * KIB };
-    struct web web = {.hurry = 60};
+    struct web web = {.hurry = 40};
     char *junk = calloc(1, PIECE);
     ck_assert_ptr_nonnull(junk);
     web_start(&web);
@@ -376,7 +376,7 @@ END_TEST
 
 START_TEST(too_slow)
 {
-    struct web web = {.hurry = 50};
+    struct web web = {.hurry = 40};
     web_start(&web);
     uint64_t begin = sbx_clock_us();
     int idle = web_connect(&web);
@@ -387,7 +387,7 @@ START_TEST(too_slow)
     web_wait_closed(half, 20);
     web_wait_closed(half_body, 20);
     web_wait_closed(idle, 20);
-    ck_assert_uint_ge(sbx_clock_us() - begin, 60 * SBX_US_PER_S / 50);
+    ck_assert_uint_ge(sbx_clock_us() - begin, 60 * SBX_US_PER_S / 40);
     /* Byte by byte does not help. */
     int drip = web_connect(&web);
     for (int i = 0; i < 1000; i++) {
@@ -409,7 +409,7 @@ END_TEST
 START_TEST(does_not_read)
 {
     enum { READERS = 20 };
-    struct web web = {.hurry = 50};
+    struct web web = {.hurry = 40};
     int fds[READERS];
     web_start(&web);
     web_execute(&web, "it", "head -c 2000000 /dev/zero", "\"output_limit\":\"2M\"");
