@@ -103,6 +103,12 @@ void replay_all(const struct service *service, struct replay *replay, const char
                 double seconds);
 void replay_done(struct replay *replay);
 
+/* An execution of the helper emit, which writes `size` bytes of the pattern, `chunk` at a
+ * time. `keys` of the request, with a comma behind the last; ' stands for ". */
+void ask_start_emit(const struct service *service, const char *id, const char *keys,
+                    const char *size, const char *chunk);
+void ask_expect_pattern(const char *bytes, uint64_t offset, size_t length);
+
 /* All of a stream, by reads of the output; for the caller to free. *ret_gap: dropped. */
 char *ask_output(const struct service *service, const char *id, const char *stream,
                  size_t *ret_length, uint64_t *ret_gap);

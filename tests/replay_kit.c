@@ -5,6 +5,9 @@
  */
 #include "tests/ask_kit.h"
 
+#include "base/fd.h"
+#include "tests/helpers/pattern.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,4 +179,29 @@ void replay_done(struct replay *replay)
     free(replay->data[1]);
     json_decref(replay->report);
     *replay = (struct replay){0};
+}
+
+/* --- the pattern -----------------------------------------------------------------------
+ */
+
+void ask_start_emit(const struct service *service, const char *id, const char *keys,
+                    const char *size, const char *chunk)
+{
+    char helper[SBX_FIXTURE_PATH_SIZE];
+    ask_start(service, 201,
+              "{'id': '%s', %s 'command': '%s', 'args': ['%s', '%s', 'exit']}", id, keys,
+              sbx_fixture_helper(helper, "emit"), size, chunk);
+}
+
+void ask_expect_pattern(const char *bytes, uint64_t offset, size_t length)
+{
+    SBX_AUTO_FREE unsigned char *expected = malloc(length + 1);
+    ck_assert_ptr_nonnull(expected);
+    pattern_fill(expected, offset, length);
+    size_t wrong = 0;
+    while (wrong < length && (unsigned char)bytes[wrong] == expected[wrong]) {
+        wrong++;
+    }
+    ck_assert_msg(wrong == length, "byte %zu behind offset %llu is wrong", wrong,
+                  (unsigned long long)offset);
 }

@@ -1,6 +1,7 @@
 /*
  * test_executions_bounds.c - what is held of executions and by whom, on a real sbxd:
- * retention, capacity, forgetting; what the operator allows; and who may ask at all.
+ * retention, capacity, forgetting; what the operator allows; who may ask at all; who has
+ * the state directory and the socket, and lets go of them.
  */
 #include "tests/ask_kit.h"
 
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #define SECONDS 60
+#define SLEEPER "'command': 'sleep', 'args': ['60']"
 #define NOBODY 65534
 #define SOMEBODY 65533
 
@@ -354,6 +356,95 @@ START_TEST(users_that_are_allowed_have_executions_of_their_own)
 }
 END_TEST
 
+/* --- who serves
+ * --------------------------------------------------------------------------- */
+
+START_TEST(shutdown_leaves_executions_alone_or_cancels_them)
+{
+    struct service service = {0};
+    service_start(&service);
+    ask_start(&service, 201, "{'id': 'a', " SLEEPER "}");
+    (void)ask_expect(ask_post(&service, "/v1/shutdown", "{}"), 202);
+    ck_assert_int_eq(service_wait(&service, 20), 0);
+    ck_assert_uint_gt(service_others(&service), 0);
+    struct stat status;
+    ck_assert_int_lt(lstat(service.socket, &status), 0);
+    service_start(&service);
+    ck_assert_str_eq(ask_string(ask(&service, "GET", "/v1/executions/a"), "status"),
+                     "running");
+    service_stop(&service);
+    ck_assert_uint_gt(service_others(&service), 0);
+    service_start(&service);
+    (void)ask_expect(ask_post(&service, "/v1/shutdown", "{'cancel': true}"), 202);
+    ck_assert_int_eq(service_wait(&service, 20), 0);
+    service_wait_alone(&service, 0.5);
+    service_start(&service);
+    ck_assert_str_eq(ask_string(ask(&service, "GET", "/v1/executions/a"), "status"),
+                     "cancelled");
+    service_done(&service);
+}
+END_TEST
+
+START_TEST(state_and_socket_belong_to_one)
+{
+    struct service first = {0};
+    struct service same_state = {0};
+    struct service same_socket = {0};
+    service_start(&first);
+    (void)snprintf(same_state.state, sizeof(same_state.state), "%s", first.state);
+    (void)snprintf(same_socket.socket, sizeof(same_socket.socket), "%s", first.socket);
+    service_spawn(&same_state);
+    ck_assert_int_ne(service_wait(&same_state, 20), 0);
+    ck_assert_ptr_nonnull(strstr(service_said(&same_state), first.state));
+    service_spawn(&same_socket);
+    ck_assert_int_ne(service_wait(&same_socket, 20), 0);
+    ck_assert_ptr_nonnull(strstr(service_said(&same_socket), first.socket));
+    /* The first one is not disturbed, and a start of it afterwards is. */
+    ask_start(&first, 201, "{'id': 'a', 'command': 'true'}");
+    (void)ask_ends(&first, "a", "completed");
+    service_done(&first);
+}
+END_TEST
+
+START_TEST(a_stale_socket_is_replaced)
+{
+    struct stat status;
+    struct service service = {0};
+    service_start(&service);
+    ck_assert_int_eq(stat(service.socket, &status), 0);
+    ck_assert_uint_eq(status.st_mode & 07777, 0600);
+    service_kill(&service);
+    ck_assert_int_eq(lstat(service.socket, &status), 0);
+    service_start(&service);
+    service_done(&service);
+    /* What is no socket is not removed. */
+    int fd = open(service.socket, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, "mine", 4), 4);
+    (void)close(fd);
+    service_spawn(&service);
+    ck_assert_int_ne(service_wait(&service, 20), 0);
+    ck_assert_int_eq(stat(service.socket, &status), 0);
+    ck_assert_int_eq(status.st_size, 4);
+}
+END_TEST
+
+START_TEST(a_state_directory_of_others_is_refused)
+{
+    struct service service = {0};
+    struct stat status;
+    service_start(&service);
+    service_done(&service);
+    ck_assert_int_eq(stat(service.state, &status), 0);
+    ck_assert_uint_eq(status.st_mode & 07777, 0700);
+    ck_assert_int_eq(chmod(service.state, 0777), 0);
+    service_spawn(&service);
+    ck_assert_int_ne(service_wait(&service, 20), 0);
+    ck_assert_ptr_nonnull(strstr(service_said(&service), service.state));
+    ck_assert_int_eq(chmod(service.state, 0700), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("executions_bounds");
@@ -371,5 +462,10 @@ int main(void)
     TCase *users = sbx_fixture_case(suite, "users", SECONDS);
     tcase_add_test(users, others_are_refused);
     tcase_add_test(users, users_that_are_allowed_have_executions_of_their_own);
+    TCase *serving = sbx_fixture_case(suite, "serving", SECONDS);
+    tcase_add_test(serving, shutdown_leaves_executions_alone_or_cancels_them);
+    tcase_add_test(serving, state_and_socket_belong_to_one);
+    tcase_add_test(serving, a_stale_socket_is_replaced);
+    tcase_add_test(serving, a_state_directory_of_others_is_refused);
     return sbx_fixture_run(suite);
 }

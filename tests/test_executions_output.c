@@ -1,12 +1,11 @@
 /*
  * test_executions_output.c - events and output of executions, on a real sbxd: each event
  * once and in order, whoever asks when; two bounds that bite alone; bytes of every kind;
- * long polls; standard input; a command that waits for its reader.
+ * long polls.
  */
 #include "tests/ask_kit.h"
 
 #include "base/fd.h"
-#include "tests/helpers/pattern.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,28 +20,6 @@ static unsigned next_random(unsigned below)
 {
     random_state = random_state * 1664525U + 1013904223U;
     return (random_state >> 8) % below;
-}
-
-static void start_emit(const struct service *service, const char *id, const char *keys,
-                       const char *size, const char *chunk)
-{
-    char helper[SBX_FIXTURE_PATH_SIZE];
-    ask_start(service, 201,
-              "{'id': '%s', %s 'command': '%s', 'args': ['%s', '%s', 'exit']}", id, keys,
-              sbx_fixture_helper(helper, "emit"), size, chunk);
-}
-
-static void expect_pattern(const char *bytes, uint64_t offset, size_t length)
-{
-    SBX_AUTO_FREE unsigned char *expected = malloc(length + 1);
-    ck_assert_ptr_nonnull(expected);
-    pattern_fill(expected, offset, length);
-    size_t wrong = 0;
-    while (wrong < length && (unsigned char)bytes[wrong] == expected[wrong]) {
-        wrong++;
-    }
-    ck_assert_msg(wrong == length, "byte %zu behind offset %llu is wrong", wrong,
-                  (unsigned long long)offset);
 }
 
 /* --- once, in order --------------------------------------------------------------------
@@ -145,7 +122,7 @@ START_TEST(a_cursor_that_is_too_old_is_told)
 {
     struct service service = {0};
     service_start(&service);
-    start_emit(&service, "a", "'event_limit': 8,", "400000", "1000");
+    ask_start_emit(&service, "a", "'event_limit': 8,", "400000", "1000");
     (void)ask_ends(&service, "a", "completed");
     const struct answer *answer =
         ask_expect(ask(&service, "GET", "/v1/executions/a/events?after=1"), 200);
@@ -187,13 +164,13 @@ START_TEST(the_bound_of_output_bites_alone)
     size_t length;
     uint64_t gap;
     service_start(&service);
-    start_emit(&service, "a", "'output_limit': '8K', 'event_limit': 2000,", "300000",
-               "5000");
+    ask_start_emit(&service, "a", "'output_limit': '8K', 'event_limit': 2000,", "300000",
+                   "5000");
     replay_all(&service, &replay, "a", 30);
     ck_assert_str_eq(replay.status, "completed");
     ck_assert_uint_eq(replay.first_after_gap, 0);
     ck_assert_uint_eq(replay.length[0], LONG_OUTPUT);
-    expect_pattern(replay.data[0], 0, LONG_OUTPUT);
+    ask_expect_pattern(replay.data[0], 0, LONG_OUTPUT);
     SBX_AUTO_FREE char *bytes = ask_output(&service, "a", "stdout", &length, &gap);
     ck_assert_uint_eq(length + gap, LONG_OUTPUT);
     ck_assert_uint_le(length, 8192);
@@ -201,8 +178,8 @@ START_TEST(the_bound_of_output_bites_alone)
     const struct answer *head =
         ask_expect(ask(&service, "GET", "/v1/executions/a/stdout?offset=0"), 200);
     ck_assert(head->length > 0 && head->length < length && !head->eof);
-    expect_pattern(bytes, 0, head->length);
-    expect_pattern(bytes + head->length, head->length + gap, length - head->length);
+    ask_expect_pattern(bytes, 0, head->length);
+    ask_expect_pattern(bytes + head->length, head->length + gap, length - head->length);
     /* From within what was dropped, one is told how much of it that was. */
     const struct answer *within =
         ask_expect(ask(&service, "GET", "/v1/executions/a/stdout?offset=100000"), 200);
@@ -219,13 +196,13 @@ START_TEST(the_bound_of_events_bites_alone)
     size_t length;
     uint64_t gap;
     service_start(&service);
-    start_emit(&service, "a", "'output_limit': '1M', 'event_limit': 8,", "300000",
-               "5000");
+    ask_start_emit(&service, "a", "'output_limit': '1M', 'event_limit': 8,", "300000",
+                   "5000");
     (void)ask_ends(&service, "a", "completed");
     SBX_AUTO_FREE char *bytes = ask_output(&service, "a", "stdout", &length, &gap);
     ck_assert_uint_eq(length, LONG_OUTPUT);
     ck_assert_uint_eq(gap, 0);
-    expect_pattern(bytes, 0, length);
+    ask_expect_pattern(bytes, 0, length);
     const struct answer *answer =
         ask_expect(ask(&service, "GET", "/v1/executions/a/events?after=0"), 200);
     ck_assert(json_is_true(ask_item(answer->json, "expired")));
@@ -243,16 +220,16 @@ START_TEST(bytes_of_every_kind_survive)
     struct service service = {0};
     size_t length;
     service_start(&service);
-    start_emit(&service, "binary", "'output_limit': '1M', 'event_limit': 4000,", "200000",
-               "333");
+    ask_start_emit(&service, "binary", "'output_limit': '1M', 'event_limit': 4000,",
+                   "200000", "333");
     (void)ask_ends(&service, "binary", "completed");
     replay_all(&service, &replay, "binary", 30);
     ck_assert_uint_eq(replay.length[0], 200000);
     ck_assert_uint_gt(replay.base64, 0);
-    expect_pattern(replay.data[0], 0, 200000);
+    ask_expect_pattern(replay.data[0], 0, 200000);
     SBX_AUTO_FREE char *bytes = ask_output(&service, "binary", "stdout", &length, NULL);
     ck_assert_uint_eq(length, 200000);
-    expect_pattern(bytes, 0, length);
+    ask_expect_pattern(bytes, 0, length);
     replay_done(&replay);
     service_done(&service);
 }
@@ -475,164 +452,6 @@ START_TEST(a_poll_whose_client_has_left_costs_nothing)
 }
 END_TEST
 
-/* --- standard input
- * ------------------------------------------------------------------------- */
-
-START_TEST(standard_input_comes_with_the_request)
-{
-    struct service service = {0};
-    size_t length;
-    service_start(&service);
-    ask_start(&service, 201,
-              "{'id': 'text', 'command': 'cat', 'stdin': {'data': 'h\\u00e9llo\\n'}}");
-    ask_start(&service, 201,
-              "{'id': 'bytes', 'command': 'cat', 'stdin': {'data_base64': 'AP8KAQ=='}}");
-    ask_start(&service, 201, "{'id': 'none', 'command': 'cat', 'stdin': 'null'}");
-    ask_start(&service, 201, "{'id': 'left', 'command': 'cat'}");
-    SBX_AUTO_FREE char *text = ask_output(&service, "text", "stdout", &length, NULL);
-    ck_assert_str_eq(text, "h\xc3\xa9llo\n");
-    SBX_AUTO_FREE char *bytes = ask_output(&service, "bytes", "stdout", &length, NULL);
-    ck_assert_uint_eq(length, 4);
-    ck_assert_int_eq(memcmp(bytes, "\0\377\n\1", 4), 0);
-    (void)ask_ends(&service, "none", "completed");
-    (void)ask_ends(&service, "left", "completed");
-    /* More than a pipe holds. */
-    size_t size = 300000;
-    SBX_AUTO_FREE char *long_text = malloc(size + 1);
-    ck_assert_ptr_nonnull(long_text);
-    memset(long_text, 'y', size);
-    long_text[size] = '\0';
-    ask_start(&service, 201,
-              "{'id': 'long', 'command': 'sh', 'args': ['-c', 'sleep 0.2; exec wc -c'],"
-              " 'stdin': {'data': '%s'}}",
-              long_text);
-    SBX_AUTO_FREE char *counted = ask_output(&service, "long", "stdout", &length, NULL);
-    ck_assert_str_eq(counted, "300000\n");
-    service_done(&service);
-}
-END_TEST
-
-START_TEST(standard_input_that_stays_open)
-{
-    struct service service = {0};
-    size_t length;
-    service_start(&service);
-    ask_start(&service, 201, "{'id': 'a', 'command': 'cat', 'stdin': 'open'}");
-    ask_expect(ask_bytes(&service, "POST", "/v1/executions/a/stdin", "one\n", 4), 204);
-    ask_wait_output(&service, "a", "one\n");
-    ask_expect(ask_bytes(&service, "POST", "/v1/executions/a/stdin", "t\0o\n", 4), 204);
-    ask_expect(ask_bytes(&service, "POST", "/v1/executions/a/stdin?close=1", "end", 3),
-               204);
-    SBX_AUTO_FREE char *text = ask_output(&service, "a", "stdout", &length, NULL);
-    ck_assert_uint_eq(length, 11);
-    ck_assert_int_eq(memcmp(text, "one\nt\0o\nend", 11), 0);
-    ask_expect(ask_bytes(&service, "POST", "/v1/executions/a/stdin", "x", 1), 409);
-    (void)ask_ends(&service, "a", "completed");
-    ask_expect(ask_bytes(&service, "POST", "/v1/executions/a/stdin", "x", 1), 409);
-    /* Closed twice, without data. */
-    ask_start(&service, 201, "{'id': 'b', 'command': 'cat', 'stdin': 'open'}");
-    ask_expect(ask_bytes(&service, "POST", "/v1/executions/b/stdin?close=1", NULL, 0),
-               204);
-    ask_expect(ask_bytes(&service, "POST", "/v1/executions/b/stdin?close=1", NULL, 0),
-               409);
-    (void)ask_ends(&service, "b", "completed");
-    service_done(&service);
-}
-END_TEST
-
-START_TEST(standard_input_that_is_full_takes_all_or_nothing)
-{
-    char go[SBX_FIXTURE_PATH_SIZE];
-    char script[2 * SBX_FIXTURE_PATH_SIZE];
-    struct service service = {0};
-    size_t length;
-    size_t taken = 0;
-    int status = 204;
-    size_t size = 100000;
-    SBX_AUTO_FREE char *bytes = malloc(size);
-    ck_assert_ptr_nonnull(bytes);
-    memset(bytes, 'z', size);
-    (void)sbx_fixture_path(go, "go");
-    (void)snprintf(script, sizeof(script),
-                   "until [ -e %s ]; do sleep 0.02; done; exec wc -c", go);
-    service_start(&service);
-    ask_script(&service, "a", "'stdin': 'open'", script);
-    for (int i = 0; i < 64 && status == 204; i++) {
-        status =
-            ask_bytes(&service, "POST", "/v1/executions/a/stdin", bytes, size)->status;
-        taken += status == 204 ? size : 0;
-    }
-    ck_assert_msg(status == 429 || status == 503 || status == 409, "%zu bytes, status %d",
-                  taken, status);
-    FILE *file = fopen(go, "we");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_eq(fclose(file), 0);
-    double end = service_now() + 20;
-    while (
-        (status = ask_bytes(&service, "POST", "/v1/executions/a/stdin?close=1", bytes, 7)
-                      ->status) != 204) {
-        ck_assert_msg(service_now() < end, "status %d", status);
-        service_nap_ms(5);
-    }
-    taken += 7;
-    char expected[32];
-    (void)snprintf(expected, sizeof(expected), "%zu\n", taken);
-    SBX_AUTO_FREE char *counted = ask_output(&service, "a", "stdout", &length, NULL);
-    ck_assert_str_eq(counted, expected);
-    service_done(&service);
-}
-END_TEST
-
-/* --- a command that waits for its reader
- * ------------------------------------------------------- */
-
-START_TEST(a_command_waits_for_its_reader_where_it_was_told_to)
-{
-    struct service service = {0};
-    size_t length;
-    uint64_t gap;
-    service_start(&service);
-    start_emit(&service, "a", "'when_full': 'pause', 'output_limit': '16K',", "1000000",
-               "4000");
-    start_emit(&service, "b", "'when_full': 'drop', 'output_limit': '16K',", "1000000",
-               "4000");
-    /* The one beside it, which drops, is over; this one goes on for nobody. */
-    double start = service_now();
-    (void)ask_ends(&service, "b", "completed");
-    double took = service_now() - start;
-    double end = service_now() + took + 0.2;
-    while (service_now() < end) {
-        ck_assert_str_eq(ask_string(ask(&service, "GET", "/v1/executions/a"), "status"),
-                         "running");
-        service_nap_ms(20);
-    }
-    SBX_AUTO_FREE char *bytes = ask_output(&service, "a", "stdout", &length, &gap);
-    ck_assert_uint_eq(gap, 0);
-    ck_assert_uint_eq(length, 1000000);
-    expect_pattern(bytes, 0, length);
-    (void)ask_ends(&service, "a", "completed");
-    service_done(&service);
-}
-END_TEST
-
-START_TEST(a_command_that_waits_for_its_reader_can_be_ended)
-{
-    struct service service = {0};
-    service_start(&service);
-    start_emit(
-        &service, "a",
-        "'when_full': 'pause', 'output_limit': '16K', 'limits': {'wall': '300ms'},",
-        "1000000", "4000");
-    start_emit(&service, "b", "'when_full': 'pause', 'output_limit': '16K',", "1000000",
-               "4000");
-    (void)ask_ends(&service, "a", "timed_out");
-    const struct answer *answer =
-        ask_expect(ask(&service, "POST", "/v1/executions/b/cancel?wait=20"), 200);
-    ck_assert_str_eq(ask_string(answer, "status"), "cancelled");
-    service_done(&service);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("executions_output");
@@ -652,12 +471,5 @@ int main(void)
     tcase_add_test(polls, a_poll_waits_for_news_and_no_longer);
     tcase_add_test(polls, a_reader_may_come_before_the_command);
     tcase_add_test(polls, a_poll_whose_client_has_left_costs_nothing);
-    TCase *input = sbx_fixture_case(suite, "input", SECONDS);
-    tcase_add_test(input, standard_input_comes_with_the_request);
-    tcase_add_test(input, standard_input_that_stays_open);
-    tcase_add_test(input, standard_input_that_is_full_takes_all_or_nothing);
-    TCase *full = sbx_fixture_case(suite, "full", SECONDS);
-    tcase_add_test(full, a_command_waits_for_its_reader_where_it_was_told_to);
-    tcase_add_test(full, a_command_that_waits_for_its_reader_can_be_ended);
     return sbx_fixture_run(suite);
 }
