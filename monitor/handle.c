@@ -436,7 +436,12 @@ static int order(const struct sbx_run *run, enum sbx_pair_message_kind kind, int
 
 int sbx_run_cancel(struct sbx_run *run)
 {
-    return order(run, SBX_MESSAGE_CANCEL, SIGTERM);
+    int r = order(run, SBX_MESSAGE_CANCEL, SIGTERM);
+    if (run->notices != NULL) {
+        /* Forked from us: its command may have stopped it, and could not be ended. */
+        (void)sbx_pidfd_signal(run->guard_pidfd, SIGCONT);
+    }
+    return r;
 }
 
 int sbx_run_signal(struct sbx_run *run, int signal_number)

@@ -499,6 +499,7 @@ void sbx_run_served(const struct sbx_spec *spec, const struct sbx_error *failure
     }
     if (failure == NULL) {
         const struct sbx_guard_bonds bonds = {.caller_pidfd = service->caller_pidfd,
+                                              .caller_is_ours = service->notices,
                                               .front_socket = -1,
                                               .control_socket = service->socket};
         (void)sbx_guard_run_bound(&shared->pair, &hooks, &bonds);

@@ -13,6 +13,8 @@
 /* Whose end ends the run. */
 struct sbx_guard_bonds {
     int caller_pidfd; /* --die-with-parent; -1: not bound */
+    /* It is one of ours, which nobody has a right to stop: it is continued. */
+    bool caller_is_ours;
     /* To the front, which sends the signals that it gets as SBX_MESSAGE_PASS, and whose
      * end closes it. A signal sent on would be lost in one of the same number that is
      * pending already: one to the whole group reaches both. -1: there is no front. */

@@ -240,6 +240,7 @@ static void watch(struct sbx_guard *guard)
         take_signals(guard);
         sbx_guard_replace_if_overdue(guard);
         sbx_guard_look_after_late_ones(guard);
+        sbx_guard_continue_caller(guard);
         tell_overdue_usage(guard);
     }
 }
@@ -413,6 +414,7 @@ static int guard_main(const struct sbx_guard_bonds *bonds, void *context)
         watch(guard);
     }
     int status = publish_result(guard);
+    sbx_guard_continue_caller(guard);
     sbx_fd_drop(&guard->socket);
     sbx_fd_drop(&guard->signals);
     sbx_fd_drop(&guard->bonds.caller_pidfd);

@@ -97,3 +97,11 @@ void sbx_guard_look_after_late_ones(struct sbx_guard *guard)
     look_after(guard, proc_fd, guard->monitor, now - due);
     look_after(guard, proc_fd, guard->reader.pid, now - due);
 }
+
+/* Where it goes on anyway, this is nothing. Else nobody would hear of the end. */
+void sbx_guard_continue_caller(const struct sbx_guard *guard)
+{
+    if (guard->bonds.caller_is_ours && guard->bonds.caller_pidfd >= 0) {
+        (void)sbx_pidfd_signal(guard->bonds.caller_pidfd, SIGCONT);
+    }
+}
