@@ -50,4 +50,8 @@ int sbx_run_fork(const struct sbx_spec *spec, const struct sbx_run_family *famil
  * has finished, all are there. */
 int sbx_run_notice(struct sbx_run *run, struct sbx_notice *ret_notice);
 
+/* After a SIGCHLD: a guard that was stopped goes on. Nobody has a right to stop it, and
+ * while it is, and the monitor too, no limit holds. */
+void sbx_run_continue_guard(struct sbx_run *run);
+
 #endif

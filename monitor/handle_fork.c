@@ -65,6 +65,16 @@ int sbx_run_notice(struct sbx_run *run, struct sbx_notice *ret_notice)
     return 1;
 }
 
+void sbx_run_continue_guard(struct sbx_run *run)
+{
+    siginfo_t info = {0};
+    while (waitid(P_PIDFD, (id_t)run->guard_pidfd, &info, WSTOPPED | WNOHANG) == 0 &&
+           info.si_pid != 0) {
+        (void)sbx_pidfd_signal(run->guard_pidfd, SIGCONT);
+        info = (siginfo_t){0};
+    }
+}
+
 /* --- the guard's birth --- */
 
 struct birth {

@@ -20,11 +20,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -166,6 +168,28 @@ static void on_run(void *context)
     }
 }
 
+static void on_children(void *context)
+{
+    struct sbx_keeper *keeper = context;
+    struct signalfd_siginfo info;
+    while (read(keeper->children, &info, sizeof info) == (ssize_t)sizeof info) {
+        continue; /* each of them is looked for below */
+    }
+    sbx_run_continue_guard(keeper->run);
+}
+
+static int watch_children(struct sbx_keeper *keeper)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGCHLD);
+    keeper->children = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return keeper->children < 0
+               ? -errno
+               : sbx_loop_add_fd(keeper->loop, keeper->children, on_children, keeper,
+                                 &keeper->on_children);
+}
+
 struct pipes {
     int input[2];
     int outputs[2][2];
@@ -247,6 +271,7 @@ static int start_run(struct sbx_keeper *keeper, int order_fd, struct sbx_error *
     if (r == 0) {
         r = sbx_loop_add_fd(keeper->loop, sbx_run_fd(keeper->run), on_run, keeper,
                             &keeper->on_run);
+        r = r < 0 ? r : watch_children(keeper);
         r = r < 0 ? fail(err, -r, "the event loop") : 0;
     }
     return r;
@@ -344,6 +369,8 @@ static void finish(struct sbx_keeper *keeper)
 static void let_go(struct sbx_keeper *keeper)
 {
     sbx_source_free(keeper->on_run);
+    sbx_source_free(keeper->on_children);
+    sbx_fd_drop(&keeper->children);
     sbx_run_free(keeper->run);
     if (keeper->page != NULL) {
         sbx_keeper_close_input(keeper);
@@ -408,6 +435,7 @@ int sbx_keeper_main(int argc, char *argv[])
                                 .lock = -1,
                                 .input = {.pipe = -1},
                                 .outputs = {{.pipe = -1}, {.pipe = -1}},
+                                .children = -1,
                                 .listener = -1};
     int control = -1;
     int order_fd = -1;

@@ -62,6 +62,8 @@ struct sbx_keeper {
     struct sbx_keeper_input input;
     struct sbx_run *run;
     struct sbx_source *on_run;
+    int children; /* tells of SIGCHLD; -1: not open */
+    struct sbx_source *on_children;
     bool started;   /* the command runs: its output is read */
     bool cancelled; /* it was asked for once */
     struct sbx_loop *loop;
