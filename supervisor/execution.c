@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <search.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,6 +204,18 @@ void sbx_execution_watch(struct sbx_execution *execution)
     }
 }
 
+/* A command may have stopped its keeper, and guard and monitor as well: then none of them
+ * continues another. The page may be wrong: so it is this signal and no other, which only
+ * undoes what somebody of our own user did. */
+static void continue_keeper(const struct sbx_execution *execution)
+{
+    struct sbx_page page;
+    if (sbx_place_is_held(execution->directory) &&
+        sbx_page_read(execution->directory, &page) == 0 && page.keeper_pid > 1) {
+        (void)kill(page.keeper_pid, SIGCONT);
+    }
+}
+
 static void send_cancel(struct sbx_execution *execution)
 {
     const struct sbx_control order = {.kind = SBX_CONTROL_CANCEL};
@@ -215,6 +228,7 @@ void sbx_execution_cancel(struct sbx_execution *execution)
 {
     execution->cancelled = true;
     send_cancel(execution);
+    continue_keeper(execution);
 }
 
 static void take_answer(struct sbx_execution *execution,

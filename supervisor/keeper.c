@@ -286,6 +286,9 @@ static int begin(struct sbx_keeper *keeper, int control, int order_fd,
     if (keeper->page == NULL) {
         r = fail(err, errno, "the page of the execution");
     }
+    if (keeper->page != NULL) {
+        atomic_store(&keeper->page->keeper_pid, getpid());
+    }
     r = r < 0 ? r : sbx_loop_new(&keeper->loop, err);
     r = r < 0 ? r : sbx_keeper_open_control(keeper, control, err);
     r = r < 0

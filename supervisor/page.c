@@ -64,7 +64,7 @@ int sbx_page_read(int directory, struct sbx_page *ret_page)
     }
     page.phase = phase;
     if (page.magic != SBX_PAGE_MAGIC || phase > SBX_PHASE_FINISHED ||
-        page.status > SBX_EXECUTION_LOST || page.leader_pid < 0) {
+        page.status > SBX_EXECUTION_LOST || page.leader_pid < 0 || page.keeper_pid < 0) {
         return -EBADMSG;
     }
     *ret_page = page;

@@ -66,6 +66,7 @@ struct sbx_page {
     _Atomic uint64_t started_real_us;  /* 0: not yet */
     _Atomic uint64_t finished_real_us; /* 0: not yet */
     _Atomic int32_t leader_pid;        /* 0: not known */
+    _Atomic int32_t keeper_pid;        /* 0: not known */
 };
 #define SBX_PAGE_MAGIC UINT64_C(0x3167617065786273)
 
