@@ -1,7 +1,7 @@
 /*
  * test_client.c - the client of sbxd against servers that are forked here: answers of
  * every form, whole and in pieces; connections that are kept, closed, refused, silent or
- * slow; and that no request is ever sent twice.
+ * slow; that no request is ever sent twice, and by sbxctl only where that does no harm.
  */
 #include "tests/fixture.h"
 
@@ -354,6 +354,25 @@ static void serve_once_each(int listener)
     }
 }
 
+/* The first request gets no answer. The second is to be the same one; after that it
+ * echoes. */
+static void serve_second(int listener)
+{
+    char first[4096];
+    char second[4096];
+    int fd = next_connection(listener);
+    (void)read_request(fd, first, sizeof first);
+    (void)close(fd);
+    fd = next_connection(listener);
+    if (read_request(fd, second, sizeof second)) {
+        bool same = strcmp(first, second) == 0;
+        say(fd, same ? "HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}"
+                     : "HTTP/1.1 500 Other\r\nContent-Length: 0\r\n\r\n");
+    }
+    (void)close(fd);
+    serve_always(listener);
+}
+
 /* The second request of the first connection gets no answer. */
 static void serve_one_and_leave(int listener)
 {
@@ -674,6 +693,53 @@ START_TEST(requests_that_could_be_read_as_more_are_refused)
 }
 END_TEST
 
+/* Runs sbxctl with these arguments. Its exit status. */
+static int run_sbxctl(const char *socket_path, const char *const *arguments)
+{
+    const char *argv[8] = {SBX_TEST_CTL, "--socket", socket_path};
+    size_t count = 3;
+    int status = 0;
+    while (*arguments != NULL && count < 7) {
+        argv[count++] = *arguments++;
+    }
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        (void)execv(argv[0], (char *const *)(uintptr_t)argv);
+        _exit(122);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* The id was made before the first time, so that the second finds what that has begun. */
+START_TEST(sbxctl_asks_again_for_a_start_whose_answer_was_lost)
+{
+    static const char *const arguments[] = {"start", "true", NULL};
+    struct server server;
+    start_server(&server, serve_second);
+    ck_assert_int_eq(run_sbxctl(server.path, arguments), 0);
+    stop_server(&server);
+}
+END_TEST
+
+/* What was lost may have been done: a second time it would be another signal. */
+START_TEST(sbxctl_gives_an_order_once)
+{
+    static const char *const arguments[] = {"signal", "x", "TERM", NULL};
+    struct server server;
+    start_server(&server, serve_second);
+    ck_assert_int_eq(run_sbxctl(server.path, arguments), SBX_STATUS_FAILED);
+    struct sbx_client *client = sbx_client_new(server.path);
+    struct sbx_reply *reply = ask(client, "GET", "/", NULL);
+    ck_assert_int_eq(sbx_reply_status(reply), 500); /* ours is the second */
+    sbx_reply_free(reply);
+    sbx_client_free(client);
+    stop_server(&server);
+}
+END_TEST
+
 /* Where that is, socket_path.h says. */
 START_TEST(the_socket_is_where_sbxd_of_this_user_has_it)
 {
@@ -719,6 +785,8 @@ int main(void)
     tcase_add_test(calls, large_answers_come_whole);
     tcase_add_test(calls, nobody_there_is_told);
     tcase_add_test(calls, requests_that_could_be_read_as_more_are_refused);
+    tcase_add_test(calls, sbxctl_asks_again_for_a_start_whose_answer_was_lost);
+    tcase_add_test(calls, sbxctl_gives_an_order_once);
     tcase_add_test(calls, the_socket_is_where_sbxd_of_this_user_has_it);
     return sbx_fixture_run(suite);
 }

@@ -462,8 +462,8 @@ SBX_PUBLIC const char *sbx_client_socket(const struct sbx_client *client);
 
 /* Asks, and waits for the answer, whatever its status is. 0 and a reply, owned by the
  * caller; -ENOENT, -ECONNREFUSED: nobody serves there; -ETIMEDOUT; -EPROTO: what answers
- * is no HTTP; -EMSGSIZE: its body has more than 16 MiB; -EPIPE: it was cut off. No request
- * is sent twice. */
+ * is no HTTP; -EMSGSIZE: its body has more than 16 MiB; -EPIPE: it was cut off. No
+ * request is sent twice. */
 SBX_PUBLIC int sbx_client_call(struct sbx_client *client, const struct sbx_call *call,
                                struct sbx_reply **ret_reply, struct sbx_error *err);
 
