@@ -38,6 +38,12 @@
 
 /* --- a connection's end --- */
 
+/* Served, but only by permission. */
+static bool is_guest(const struct sbx_connection *connection)
+{
+    return connection->served && !sbx_peer_is_trusted(&connection->peer);
+}
+
 static void leave_numbers(struct sbx_connection *connection)
 {
     struct sbx_service_http *service = connection->service;
@@ -48,6 +54,7 @@ static void leave_numbers(struct sbx_connection *connection)
         LIST_REMOVE(connection, link);
         service->by_fd[connection->fd] = NULL;
         service->strangers_count -= connection->served ? 0 : 1;
+        service->guests_count -= is_guest(connection) ? 1 : 0;
     }
 }
 
@@ -263,6 +270,9 @@ static void see_accepted(struct sbx_connection *connection)
     evhttp_connection_set_closecb(http, on_closed, connection);
     if (!connection->served) {
         bound_stranger(connection);
+    } else if (is_guest(connection)) {
+        /* All of them together leave room for those who are trusted. */
+        connection->doomed = ++service->guests_count > service->connections_max / 2;
     }
     sbx_connection_enter(connection, SBX_CONNECTION_IDLE, SBX_IDLE_US);
     if (connection->doomed) {

@@ -126,6 +126,7 @@ struct sbx_service_http {
     size_t connections_count;
     size_t connections_max;
     size_t strangers_count;
+    size_t guests_count; /* who are served by --allow-uid */
     size_t input_bytes;
     size_t output_bytes;
     uint64_t requests_total;

@@ -356,6 +356,43 @@ START_TEST(users_that_are_allowed_have_executions_of_their_own)
 }
 END_TEST
 
+static int start_as_nobody(const struct service *service, const char *id)
+{
+    char body[128];
+    (void)snprintf(body, sizeof body,
+                   "{\"id\": \"%s\", \"command\": \"sleep\", \"args\": [\"60\"]}", id);
+    return ask_as(service, NOBODY, "POST", "/v1/executions", body);
+}
+
+START_TEST(users_that_are_allowed_leave_room_for_root)
+{
+    struct service service = {.options = "--allow-uid 65534 --max-executions 4"};
+    if (!is_root()) {
+        return;
+    }
+    service_start(&service);
+    ask_start(&service, 201, "{'id': 'r', 'command': 'true'}");
+    (void)ask_ends(&service, "r", "completed");
+    /* Three of four; and the results of others do not make room for more. */
+    ck_assert_int_eq(start_as_nobody(&service, "a"), 201);
+    ck_assert_int_eq(start_as_nobody(&service, "b"), 201);
+    ck_assert_int_eq(start_as_nobody(&service, "c"), 201);
+    ck_assert_int_eq(start_as_nobody(&service, "d"), 429);
+    (void)ask_expect(ask(&service, "GET", "/v1/executions/r"), 200);
+    (void)ask_expect(ask(&service, "DELETE", "/v1/executions/r"), 204);
+    ck_assert_int_eq(start_as_nobody(&service, "d"), 429);
+    ask_start(&service, 201, "{'id': 'r', 'command': 'true'}");
+    (void)ask_ends(&service, "r", "completed");
+    /* Their own make room. */
+    ck_assert_int_eq(
+        ask_as(&service, NOBODY, "POST", "/v1/executions/a/cancel?wait=20", NULL), 200);
+    ck_assert_int_eq(start_as_nobody(&service, "d"), 201);
+    ck_assert_int_eq(ask_as(&service, NOBODY, "GET", "/v1/executions/a", NULL), 404);
+    (void)ask_expect(ask(&service, "GET", "/v1/executions/r"), 200);
+    service_done(&service);
+}
+END_TEST
+
 /* --- who serves
  * --------------------------------------------------------------------------- */
 
@@ -462,6 +499,7 @@ int main(void)
     TCase *users = sbx_fixture_case(suite, "users", SECONDS);
     tcase_add_test(users, others_are_refused);
     tcase_add_test(users, users_that_are_allowed_have_executions_of_their_own);
+    tcase_add_test(users, users_that_are_allowed_leave_room_for_root);
     TCase *serving = sbx_fixture_case(suite, "serving", SECONDS);
     tcase_add_test(serving, shutdown_leaves_executions_alone_or_cancels_them);
     tcase_add_test(serving, state_and_socket_belong_to_one);
