@@ -176,6 +176,10 @@ says '^[23] .* stdout offset=0 length=4 data="out\\n"$'
 says '^4 .* finished status="failed"$'
 expect 0 events -f --after 3 a
 [ "$(wc -l <"$out")" -eq 1 ] || fail "events of before"
+expect 0 events -f --after 4 a # there is nothing behind it, and there will not be
+prints ''
+expect 0 events -f --after 99 a
+prints ''
 expect 0 events --json a
 says '^{"events":\[{.*"first_sequence":1'
 expect 0 events --json -f a
@@ -306,6 +310,9 @@ expect 0 logs gap
 complains '^\[[0-9]* bytes dropped\]$'
 dropped=$(tr -dc '0-9' <"$err")
 [ "$((dropped + $(wc -c <"$out")))" -eq 100000 ] || fail "$dropped dropped and $(wc -c <"$out") kept are not 100000"
+expect 0 start --id few --event-limit 8 --wait -- sh -c 'for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 0.02; done'
+expect 0 events few
+complains '^\[[0-9]* events dropped\]$'
 
 # --- signals, and standing still ---
 

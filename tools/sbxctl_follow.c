@@ -30,6 +30,7 @@ int sbx_ctl_wait(struct sbx_ctl *ctl, const char *id, json_t **ret_snapshot)
 {
     char show[SBX_CTL_PATH_SIZE];
     char news[SBX_CTL_PATH_SIZE];
+    bool again = false;
     int status = sbx_ctl_path(show, id, "%s", "");
     status = status == 0
                  ? sbx_ctl_path(news, id, "/events?after=%" PRId64 "&wait=" POLL_TEXT,
@@ -45,6 +46,10 @@ int sbx_ctl_wait(struct sbx_ctl *ctl, const char *id, json_t **ret_snapshot)
             return 0;
         }
         json_decref(snapshot);
+        if (again) {
+            sbx_ctl_nap(); /* a service that leaves does not let us wait */
+        }
+        again = true;
         status = status == 0 ? sbx_ctl_get(ctl, news, SBX_CTL_PATIENT, POLL_US, &events)
                              : status;
         json_decref(events);
@@ -148,6 +153,13 @@ static int take_piece(struct copy *copy, const struct sbx_reply *reply)
     const char *body = sbx_reply_body(reply, &length);
     uint64_t gap = number_of(reply, "X-Sbx-Gap");
     uint64_t next = number_of(reply, "X-Sbx-Next");
+    if (length > 0 && next <= copy->offset) {
+        (void)snprintf(copy->error.message, sizeof copy->error.message,
+                       "what the service answers goes nowhere: %s from byte %" PRIu64
+                       " to %" PRIu64,
+                       copy->stream, copy->offset, next);
+        return -EPROTO;
+    }
     if (gap > 0) {
         (void)dprintf(STDERR_FILENO, "[%" PRIu64 " bytes dropped]\n", gap);
     }
@@ -159,7 +171,11 @@ static int take_piece(struct copy *copy, const struct sbx_reply *reply)
         return r;
     }
     copy->offset = next > copy->offset ? next : copy->offset;
-    return !is_at_end(reply) && (copy->follow || length > 0);
+    bool more = !is_at_end(reply) && (copy->follow || length > 0);
+    if (more && length == 0) {
+        sbx_ctl_nap(); /* as above */
+    }
+    return more;
 }
 
 /* Once round. As above. */
@@ -291,33 +307,81 @@ int sbx_ctl_logs(struct sbx_ctl *ctl)
 
 /* --- events --- */
 
-/* Prints them, and moves `after` behind the last one. Whether it has finished. */
-static bool print_events(const struct sbx_ctl *ctl, const json_t *answer, uint64_t *after,
-                         size_t *ret_count)
+struct reading {
+    uint64_t after;
+    size_t count; /* in the last answer */
+    bool finished;
+};
+
+static bool is_finished(const json_t *event)
 {
-    bool finished = false;
+    const char *type = json_string_value(json_object_get(event, "type"));
+    return type != NULL && strcmp(type, "finished") == 0;
+}
+
+/* Prints them, and moves on behind the last one. Status. */
+static int print_events(const struct sbx_ctl *ctl, const json_t *answer,
+                        struct reading *reading)
+{
     size_t i = 0;
     json_t *event = NULL;
     const json_t *events = json_object_get(answer, "events");
-    uint64_t first =
-        (uint64_t)json_integer_value(json_object_get(answer, "first_sequence"));
-    if (json_is_true(json_object_get(answer, "expired")) && first > *after + 1) {
+    json_int_t first = json_integer_value(json_object_get(answer, "first_sequence"));
+    if (json_is_true(json_object_get(answer, "expired")) && first > 0 &&
+        (uint64_t)first > reading->after + 1) {
         (void)dprintf(STDERR_FILENO, "[%" PRIu64 " events dropped]\n",
-                      first - *after - 1);
+                      (uint64_t)first - reading->after - 1);
     }
     for (; (event = json_array_get(events, i)) != NULL; i++) {
-        const char *type = json_string_value(json_object_get(event, "type"));
+        json_int_t number = json_integer_value(json_object_get(event, "sequence"));
+        if (number <= 0 || (uint64_t)number <= reading->after) {
+            return sbx_ctl_fail("what the service answers goes nowhere: event %" PRId64
+                                " behind %" PRIu64,
+                                (int64_t)number, reading->after);
+        }
         if (ctl->json) {
             sbx_ctl_print_json(event);
         } else {
             sbx_ctl_print_event(event);
         }
-        finished = finished || (type != NULL && strcmp(type, "finished") == 0);
-        *after = (uint64_t)json_integer_value(json_object_get(event, "sequence"));
+        reading->finished = reading->finished || is_finished(event);
+        reading->after = (uint64_t)number;
     }
     (void)fflush(stdout);
-    *ret_count = i;
-    return finished;
+    reading->count = i;
+    return 0;
+}
+
+/* Nothing came: whether nothing will, because it ended before what was asked for. */
+static int look_for_end(struct sbx_ctl *ctl, struct reading *reading)
+{
+    char path[SBX_CTL_PATH_SIZE];
+    json_t *snapshot = NULL;
+    int status = sbx_ctl_path(path, ctl->operands[0], "%s", "");
+    status = status == 0 ? sbx_ctl_get(ctl, path, SBX_CTL_PATIENT, 0, &snapshot) : status;
+    const char *state = json_string_value(json_object_get(snapshot, "status"));
+    json_int_t latest = json_integer_value(json_object_get(snapshot, "latest_sequence"));
+    reading->finished = state != NULL && strcmp(state, "running") != 0 &&
+                        (latest < 0 || (uint64_t)latest <= reading->after);
+    if (!reading->finished) {
+        sbx_ctl_nap();
+    }
+    json_decref(snapshot);
+    return status;
+}
+
+static int read_events(struct sbx_ctl *ctl, const char *path, bool follow,
+                       struct reading *reading)
+{
+    json_t *answer = NULL;
+    int status = sbx_ctl_get(ctl, path, follow ? SBX_CTL_PATIENT : SBX_CTL_SAFE,
+                             follow ? POLL_US : 0, &answer);
+    status = status == 0 ? print_events(ctl, answer, reading) : status;
+    json_decref(answer);
+    if (status == 0 && follow && reading->count == 0) {
+        status = look_for_end(ctl, reading);
+    }
+    return status;
 }
 
 int sbx_ctl_events(struct sbx_ctl *ctl)
@@ -325,25 +389,15 @@ int sbx_ctl_events(struct sbx_ctl *ctl)
     const char *text = sbx_ctl_value(ctl, "after");
     bool follow = sbx_ctl_value(ctl, "follow") != NULL;
     char path[SBX_CTL_PATH_SIZE];
-    uint64_t after = 0;
-    size_t count = 1;
-    bool finished = false;
-    int status = text != NULL ? number_option("after", text, &after) : 0;
-    while (status == 0 && !finished && (follow || count > 0)) {
-        json_t *answer = NULL;
+    struct reading reading = {.count = 1};
+    int status = text != NULL ? number_option("after", text, &reading.after) : 0;
+    while (status == 0 && !reading.finished && (follow || reading.count > 0)) {
         status = sbx_ctl_path(path, ctl->operands[0], "/events?after=%" PRIu64 "%s",
-                              after, follow ? "&wait=" POLL_TEXT : "");
+                              reading.after, follow ? "&wait=" POLL_TEXT : "");
         if (status == 0 && ctl->json && !follow) {
             return sbx_ctl_copy(ctl, path);
         }
-        status = status == 0
-                     ? sbx_ctl_get(ctl, path, follow ? SBX_CTL_PATIENT : SBX_CTL_SAFE,
-                                   follow ? POLL_US : 0, &answer)
-                     : status;
-        if (status == 0) {
-            finished = print_events(ctl, answer, &after, &count);
-            json_decref(answer);
-        }
+        status = status == 0 ? read_events(ctl, path, follow, &reading) : status;
     }
     return status;
 }
