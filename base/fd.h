@@ -77,4 +77,8 @@ DIR *sbx_fd_list(int directory);
  * the kernel lacks it. 0 or a negative errno. */
 int sbx_fd_cloexec_from(int lowest);
 
+/* Closes every descriptor above 2 but those `count` ones, which it sorts. 0 or a negative
+ * errno. */
+int sbx_fd_close_others(int *keep, size_t count);
+
 #endif

@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/close_range.h>
 #include <linux/sockios.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -139,53 +138,6 @@ static char *take_text(int socket, size_t *ret_length)
     return taken;
 }
 
-/* --- descriptors --- */
-
-static int by_number(const void *left, const void *right)
-{
-    int a = *(const int *)left;
-    int b = *(const int *)right;
-    return a < b ? -1 : a > b;
-}
-
-/* Where the kernel cannot close a range: one by one, as /proc lists them. */
-static int close_listed(const int *keep, size_t count)
-{
-    SBX_AUTO_CLOSEDIR DIR *directory = opendir("/proc/self/fd");
-    if (directory == NULL) {
-        return -errno;
-    }
-    const struct dirent *entry;
-    while ((entry = readdir(directory)) != NULL) {
-        uint64_t number = 0;
-        if (sbx_text_count(entry->d_name, &number) < 0 || number > INT_MAX) {
-            continue;
-        }
-        int fd = (int)number;
-        if (fd > STDERR_FILENO && fd != dirfd(directory) &&
-            bsearch(&fd, keep, count, sizeof *keep, by_number) == NULL) {
-            (void)close(fd);
-        }
-    }
-    return 0;
-}
-
-/* Closes everything above 2 but those; sorts them. */
-static int close_others(int *keep, size_t count)
-{
-    unsigned from = STDERR_FILENO + 1;
-    qsort(keep, count, sizeof *keep, by_number);
-    for (size_t i = 0; i <= count; i++) {
-        unsigned next = i < count ? (unsigned)keep[i] : ~0U;
-        bool gap = i < count ? next > from : true;
-        if (gap && close_range(from, i < count ? next - 1 : ~0U, 0) < 0) {
-            return close_listed(keep, count);
-        }
-        from = i < count && next >= from ? next + 1 : from;
-    }
-    return 0;
-}
-
 /* --- the program --- */
 
 struct guest {
@@ -196,7 +148,7 @@ struct guest {
 
 static int keep_only(int *keep, size_t count, struct sbx_error *err)
 {
-    int r = close_others(keep, count);
+    int r = sbx_fd_close_others(keep, count);
     return r < 0 ? sbx_error_set(err, -r, SBX_STAGE_LAUNCH,
                                  "the caller's descriptors cannot be closed: %s",
                                  sbx_errno_text(-r).text)

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "monitor/release.h"
 #include "monitor/run.h"
 #include "monitor/wire.h"
 #include "supervisor/request.h"
@@ -432,6 +433,15 @@ static bool parse_fd(const char *text, int *ret_fd)
     return true;
 }
 
+/* What sbxd was started with is not ours: whoever waits for the end of its output is not
+ * to wait for us. */
+static int leave_others(const struct sbx_keeper *keeper, int control, int order_fd)
+{
+    int keep[] = {control, keeper->directory, keeper->lock, order_fd};
+    sbx_release_streams(SBX_RELEASE_ALL);
+    return sbx_fd_close_others(keep, sizeof keep / sizeof keep[0]);
+}
+
 int sbx_keeper_main(int argc, char *argv[])
 {
     struct sbx_keeper keeper = {.directory = -1,
@@ -445,6 +455,7 @@ int sbx_keeper_main(int argc, char *argv[])
     if (argc != 5 || !parse_fd(argv[1], &control) ||
         !parse_fd(argv[2], &keeper.directory) || !parse_fd(argv[3], &keeper.lock) ||
         !parse_fd(argv[4], &order_fd) || sbx_fd_open_standard() < 0 ||
+        leave_others(&keeper, control, order_fd) < 0 ||
         take_head(order_fd, &keeper.order) < 0) {
         return SBX_STATUS_FAILED;
     }

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -291,6 +292,30 @@ static pid_t find_keeper(void)
     return (pid_t)strtol(text, NULL, 10);
 }
 
+/* Whoever waits for the end of what this process writes does not wait for its keepers. */
+START_TEST(a_keeper_holds_nothing_of_its_caller)
+{
+    int ends[2];
+    char byte;
+    ck_assert_int_eq(pipe(ends), 0); /* NOLINT(android-cloexec-pipe): so it has to be */
+    int before = dup(STDERR_FILENO);
+    struct sbx_supervisor *supervisor = open_here();
+    ck_assert_int_eq(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+    start(supervisor, "{\"id\":\"a\",\"command\":\"sleep\",\"args\":[\"60\"]}", 1);
+    ck_assert_int_eq(dup2(before, STDERR_FILENO), STDERR_FILENO);
+    (void)close(before);
+    (void)close(ends[1]);
+    struct pollfd end = {.fd = ends[0], .events = POLLIN};
+    ck_assert_int_eq(poll(&end, 1, 20000), 1);
+    ck_assert_int_eq(read(ends[0], &byte, 1), 0);
+    (void)close(ends[0]);
+    ck_assert_int_eq(sbx_supervisor_cancel(supervisor, "a", NULL), 0);
+    await_status(supervisor, "a", "cancelled");
+    sbx_supervisor_free(supervisor);
+    await_processes();
+}
+END_TEST
+
 /* It takes nothing for a moment, until nothing more fits in. */
 START_TEST(a_cancel_is_not_lost_to_a_keeper_that_is_full)
 {
@@ -359,6 +384,7 @@ int main(void)
     tcase_add_test(calls, a_running_one_is_cancelled_and_forgotten);
     tcase_add_test(calls, a_state_is_open_once);
     tcase_add_test(calls, an_end_is_told_once);
+    tcase_add_test(calls, a_keeper_holds_nothing_of_its_caller);
     tcase_add_test(calls, a_cancel_is_not_lost_to_a_keeper_that_is_full);
     tcase_add_test(calls, a_lack_of_descriptors_forgets_nothing);
     return sbx_fixture_run(suite);
