@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 char *sbx_execution_report(const struct sbx_execution *execution, size_t *ret_length)
 {
@@ -118,23 +119,33 @@ static void write_down(const struct sbx_execution *execution, const struct sbx_p
     (void)sbx_page_write(execution->directory, &settled);
 }
 
+/* Whether the page is what was written to it: of one from before a crash of the machine
+ * any part may not have come to the disk. */
+static bool is_of_this_boot(const struct sbx_execution *execution)
+{
+    char boot[SBX_BOOT_SIZE];
+    sbx_boot_id(boot);
+    return boot[0] != '\0' && strcmp(boot, execution->facts.boot) == 0;
+}
+
 void sbx_execution_conclude(struct sbx_execution *execution, const struct sbx_page *page)
 {
     size_t length = 0;
     struct end end = {SBX_EXECUTION_LOST, sbx_clock_real_us()};
-    uint32_t phase = atomic_load(&page->phase);
+    bool ran =
+        atomic_load(&page->phase) != SBX_PHASE_RESERVED || !is_of_this_boot(execution);
     SBX_AUTO_FREE char *report =
         sbx_place_report(execution->directory, &length, &end.real_us);
-    if (phase == SBX_PHASE_RESERVED && report == NULL && execution->adopted) {
-        /* An sbxd was killed between the reservation and the start: nothing has run, and
-         * nobody was told that it would. */
+    if (!ran && report == NULL && execution->adopted) {
+        /* An sbxd was killed between the reservation and the start, or its keeper was
+         * before it had begun: nothing has run, and the id may be used again. */
         (void)sbx_state_remove(execution->supervisor->state, execution->facts.id, NULL);
         sbx_execution_free(execution, ECANCELED);
         return;
     }
     if (report != NULL) {
         end.status = sbx_execution_status_of(report, length);
-    } else if (phase == SBX_PHASE_RESERVED) {
+    } else if (!ran) {
         end.status = SBX_EXECUTION_FAILED;
     }
     if (!is_told(execution, &end)) {

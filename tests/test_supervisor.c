@@ -282,6 +282,53 @@ START_TEST(an_end_is_told_once)
 }
 END_TEST
 
+/* A page that says that nothing has run, and nothing else is there. */
+static void reserve_again(int place, bool other_boot)
+{
+    char text[1024];
+    struct sbx_page page;
+    ck_assert_int_eq(sbx_page_read(place, &page), 0);
+    page.phase = SBX_PHASE_RESERVED;
+    ck_assert_int_eq(sbx_page_write(place, &page), 0);
+    ck_assert_int_eq(unlinkat(place, "events", 0), 0);
+    ck_assert_int_eq(unlinkat(place, "report.json", 0), 0);
+    int fd = openat(place, "request", O_RDWR | O_CLOEXEC);
+    ck_assert_int_gt(sbx_fd_pread_text(fd, text, sizeof text), 0);
+    char *boot = strstr(text, "\"boot\":\"");
+    ck_assert_ptr_nonnull(boot);
+    boot += strlen("\"boot\":\"");
+    *boot = other_boot ? (*boot == '0' ? '1' : '0') : *boot;
+    ck_assert_int_eq(pwrite(fd, boot, 1, boot - text), 1);
+    (void)close(fd);
+}
+
+/* After a crash of the machine nobody knows what was written before it. */
+START_TEST(what_is_reserved_has_not_run_unless_the_machine_has_crashed)
+{
+    char path[SBX_FIXTURE_PATH_SIZE];
+    char status[16];
+    char *text = NULL;
+    struct sbx_supervisor *supervisor = open_here();
+    start(supervisor, "{\"id\":\"a\",\"command\":\"true\"}", 1);
+    await_status(supervisor, "a", "completed");
+    sbx_supervisor_free(supervisor);
+    await_processes();
+    int place = open(sbx_fixture_path(path, "state/executions/a"),
+                     O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ck_assert_int_ge(place, 0);
+    reserve_again(place, _i == 1);
+    supervisor = open_here();
+    if (_i == 1) {
+        copy_status(supervisor, "a", status);
+        ck_assert_str_eq(status, "lost");
+    } else {
+        ck_assert_int_eq(sbx_supervisor_show(supervisor, "a", &text, NULL), -ENOENT);
+    }
+    sbx_supervisor_free(supervisor);
+    (void)close(place);
+}
+END_TEST
+
 /* The keeper of the one execution there is: an orphan, so our child. */
 static pid_t find_keeper(void)
 {
@@ -384,6 +431,8 @@ int main(void)
     tcase_add_test(calls, a_running_one_is_cancelled_and_forgotten);
     tcase_add_test(calls, a_state_is_open_once);
     tcase_add_test(calls, an_end_is_told_once);
+    tcase_add_loop_test(
+        calls, what_is_reserved_has_not_run_unless_the_machine_has_crashed, 0, 2);
     tcase_add_test(calls, a_keeper_holds_nothing_of_its_caller);
     tcase_add_test(calls, a_cancel_is_not_lost_to_a_keeper_that_is_full);
     tcase_add_test(calls, a_lack_of_descriptors_forgets_nothing);
