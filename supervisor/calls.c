@@ -67,8 +67,11 @@ int sbx_supervisor_start(struct sbx_supervisor *supervisor, const char *request,
 {
     struct sbx_execution *execution = NULL;
     const struct sbx_peer peer = own();
-    int started =
-        sbx_supervisor_submit(supervisor, &peer, request, length, &execution, err);
+    int started = sbx_supervisor_open(supervisor, err);
+    if (started == 0) {
+        started =
+            sbx_supervisor_submit(supervisor, &peer, request, length, &execution, err);
+    }
     if (started < 0) {
         return started;
     }

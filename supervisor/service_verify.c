@@ -30,7 +30,7 @@
 
 static void close_others(int kept)
 {
-    if (dup2(kept, FIRST_FREE) < 0) {
+    if (dup2(kept, FIRST_FREE) < 0 || fcntl(FIRST_FREE, F_SETFD, FD_CLOEXEC) < 0) {
         _exit(1);
     }
     if (syscall(SYS_close_range, FIRST_FREE + 1, ~0U, 0) < 0) {

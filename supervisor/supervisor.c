@@ -487,6 +487,10 @@ static void on_signals(void *context)
 int sbx_supervisor_open_signals(struct sbx_supervisor *supervisor, struct sbx_error *err)
 {
     sigset_t set;
+    if (supervisor->on_signals != NULL) {
+        return 0;
+    }
+    sbx_fd_drop(&supervisor->signals);
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGTERM);
     (void)sigaddset(&set, SIGINT);

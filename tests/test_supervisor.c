@@ -151,7 +151,7 @@ END_TEST
 
 START_TEST(an_id_has_one_request)
 {
-    struct sbx_supervisor *supervisor = open_here();
+    struct sbx_supervisor *supervisor = new_here(); /* which opens it */
     start(supervisor, "{\"id\":\"x\",\"command\":\"true\"}", 1);
     start(supervisor, "{\"command\":\"true\",\"args\":[],\"id\":\"x\"}", 0);
     start(supervisor, "{\"id\":\"x\",\"command\":\"false\"}", -EEXIST);

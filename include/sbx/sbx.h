@@ -368,13 +368,16 @@ SBX_PUBLIC void sbx_supervisor_free(struct sbx_supervisor *supervisor);
 SBX_PUBLIC int sbx_supervisor_set(struct sbx_supervisor *supervisor, const char *name,
                                   const char *value, struct sbx_error *err);
 
-/* Opens the state directory, and finds the executions in it. -EBUSY: another process has
- * it open. */
+/* Opens the state directory, and finds the executions in it; raises the soft limit of
+ * this process's descriptors to the hard one, since an execution needs two. -EBUSY:
+ * another process has it open. One that has failed may be tried again. */
 SBX_PUBLIC int sbx_supervisor_open(struct sbx_supervisor *supervisor,
                                    struct sbx_error *err);
 
 /* Serves it over HTTP on a Unix socket until SIGTERM, SIGINT or a request ends that; the
- * executions go on. Opens it if that was not done. 0, or a negative errno. */
+ * executions go on. Opens it if that was not done. Is made for a process that does
+ * nothing else: / becomes its working directory, and SIGTERM, SIGINT and SIGPIPE stay
+ * blocked. 0, or a negative errno. */
 SBX_PUBLIC int sbx_supervisor_serve(struct sbx_supervisor *supervisor,
                                     struct sbx_error *err);
 
@@ -384,10 +387,11 @@ SBX_PUBLIC int sbx_supervisor_step(struct sbx_supervisor *supervisor, uint64_t t
                                    struct sbx_error *err);
 
 /*
- * Starts the execution that a request (JSON, as for POST /v1/executions) describes. 1: it
- * was started; 0: there is one of that id and request already. -EINVAL: the request makes
- * no sense; -EPERM: the operator does not allow it; -EEXIST: the id is taken by another
- * request; -EDQUOT: too many run. *ret_snapshot: JSON, for the caller to free.
+ * Starts the execution that a request (JSON, as for POST /v1/executions) describes. Opens
+ * the state directory if that was not done. 1: it was started; 0: there is one of that id
+ * and request already. -EINVAL: the request makes no sense; -EPERM: the operator does not
+ * allow it; -EEXIST: the id is taken by another request; -EDQUOT: too many run.
+ * *ret_snapshot: JSON, for the caller to free.
  */
 SBX_PUBLIC int sbx_supervisor_start(struct sbx_supervisor *supervisor,
                                     const char *request, size_t length,
