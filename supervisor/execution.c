@@ -265,7 +265,8 @@ static void lose_keeper(struct sbx_execution *execution, bool told)
     bool lasted =
         execution->greeted && sbx_clock_us() - execution->connected_us >= SEEK_LAST_US;
     sbx_execution_disconnect(execution);
-    sbx_waiters_finish_orders(execution, told ? ESRCH : EAGAIN);
+    /* Without an answer nobody knows whether it was carried out. */
+    sbx_waiters_finish_orders(execution, told ? ESRCH : ETIMEDOUT);
     if (settle_if_finished(execution, told)) {
         return;
     }

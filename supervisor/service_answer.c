@@ -195,13 +195,13 @@ static const struct {
     int status;
     const char *name;
 } errors[] = {
-    {EINVAL, 400, "bad_request"}, {EPERM, 403, "not_allowed"},
-    {ENOENT, 404, "not_found"},   {EEXIST, 409, "conflict"},
-    {ESRCH, 409, "settled"},      {EPIPE, 409, "stdin_closed"},
-    {EDQUOT, 429, "capacity"},    {ENOSPC, 507, "no_space"},
-    {ENOMEM, 503, "no_memory"},   {EAGAIN, 503, "busy"},
-    {ETIMEDOUT, 503, "busy"},     {EMFILE, 503, "busy"},
-    {ENFILE, 503, "busy"},        {ESHUTDOWN, 503, "shutting_down"},
+    {EINVAL, 400, "bad_request"},  {EPERM, 403, "not_allowed"},
+    {ENOENT, 404, "not_found"},    {EEXIST, 409, "conflict"},
+    {ESRCH, 409, "settled"},       {EPIPE, 409, "stdin_closed"},
+    {EDQUOT, 429, "capacity"},     {ENOSPC, 507, "no_space"},
+    {ENOMEM, 503, "no_memory"},    {EAGAIN, 503, "busy"},
+    {ETIMEDOUT, 503, "no_answer"}, {EMFILE, 503, "busy"},
+    {ENFILE, 503, "busy"},         {ESHUTDOWN, 503, "shutting_down"},
 };
 
 void sbx_answer_errno(struct sbx_connection *connection, int code, const char *message)

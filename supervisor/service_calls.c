@@ -52,8 +52,11 @@ static void answer_order(struct sbx_connection *connection, int code)
         sbx_answer_errno(connection, ENOENT, "the execution was removed");
     } else if (code == ESRCH) {
         sbx_answer_errno(connection, ESRCH, "the execution is over");
-    } else if (code == EAGAIN || code == ETIMEDOUT) {
+    } else if (code == EAGAIN) {
         sbx_answer_errno(connection, code, "the execution takes no order right now");
+    } else if (code == ETIMEDOUT) {
+        sbx_answer_errno(connection, code,
+                         "no answer: the execution may have taken the order, or not");
     } else {
         sbx_answer_errno(connection, code, NULL);
     }

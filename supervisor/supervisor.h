@@ -80,8 +80,9 @@ int sbx_supervisor_submit(struct sbx_supervisor *supervisor, const struct sbx_pe
                           struct sbx_execution **ret_execution, struct sbx_error *err);
 
 /* An order to the keeper. `done` is called once, later or at once, with 0 or an errno:
- * ESRCH: it is over; EPIPE: stdin is not open; EAGAIN: stdin has no room for that. It is
- * not called after sbx_waiter_free. CANCEL is done when it is accepted. */
+ * ESRCH: it is over; EPIPE: stdin is not open; EAGAIN: stdin has no room for that, or the
+ * keeper for an order: it was not carried out; ETIMEDOUT: nobody knows whether it was. It
+ * is not called after sbx_waiter_free. CANCEL is done when it is accepted. */
 struct sbx_waiter;
 typedef void sbx_done_callback(int code, void *context);
 struct sbx_waiter *sbx_execution_order(struct sbx_execution *execution,
