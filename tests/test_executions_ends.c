@@ -157,6 +157,61 @@ START_TEST(what_ignores_the_signal_is_killed)
 }
 END_TEST
 
+/* Stops those that hold it: $k the keeper, $g the guard, $PPID the monitor. Its wall
+ * limit holds all the same, or, where nobody of them goes on, a cancel does. */
+static const struct {
+    const char *stops;
+    const char *wall;
+    const char *status;
+} stops[] = {{"$k", "2s", "timed_out"},
+             {"$g $PPID", "2s", "timed_out"},
+             {"$k $g $PPID", "50s", "cancelled"}};
+
+static void wait_stopped(pid_t pid)
+{
+    char path[64];
+    char text[512] = "";
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    for (int i = 0; i < 2000 && strstr(text, ") T ") == NULL; i++) {
+        ck_assert_int_gt(sbx_fd_read_text_at(AT_FDCWD, path, text, sizeof text), 0);
+        (void)usleep(5000);
+    }
+    ck_assert_ptr_nonnull(strstr(text, ") T "));
+}
+
+/* Two numbers in a line: the shell, which goes on when it gets SIGUSR1, and its keeper.
+ */
+START_TEST(a_command_that_stops_its_supervisors_gets_nowhere)
+{
+    char script[512];
+    char keys[64];
+    char *rest = NULL;
+    struct service service = {0};
+    service_start(&service);
+    (void)snprintf(script, sizeof script,
+                   "parent() { sed 's/.*) . \\([0-9]*\\) .*/\\1/' /proc/$1/stat; }; "
+                   "g=$(parent $PPID); k=$(parent $g); trap 'kill -STOP %s' USR1; "
+                   "echo $$ $k; while :; do sleep 0.05; done",
+                   stops[_i].stops);
+    (void)snprintf(keys, sizeof keys, "'limits': {'wall': '%s'}", stops[_i].wall);
+    ask_script(&service, "a", keys, script);
+    ask_wait_output(&service, "a", "\n");
+    const struct answer *out =
+        ask_expect(ask(&service, "GET", "/v1/executions/a/stdout"), 200);
+    pid_t shell = (pid_t)strtol(out->body, &rest, 10);
+    pid_t keeper = (pid_t)strtol(rest, NULL, 10);
+    ck_assert_msg(shell > 1 && keeper > 1, "no pids: %s", out->body);
+    ck_assert_int_eq(kill(shell, SIGUSR1), 0);
+    if (strcmp(stops[_i].status, "cancelled") == 0) {
+        wait_stopped(keeper);
+        ask_expect(ask(&service, "POST", "/v1/executions/a/cancel?wait=20"), 200);
+    }
+    (void)ask_ends(&service, "a", stops[_i].status);
+    service_wait_alone(&service, 10);
+    service_done(&service);
+}
+END_TEST
+
 START_TEST(the_first_reason_wins)
 {
     struct service service = {0};
@@ -488,6 +543,8 @@ int main(void)
     tcase_add_test(orders, a_paused_execution_does_nothing_until_it_is_resumed);
     tcase_add_test(orders, a_cancel_is_graceful_and_leaves_nobody);
     tcase_add_test(orders, what_ignores_the_signal_is_killed);
+    tcase_add_loop_test(orders, a_command_that_stops_its_supervisors_gets_nowhere, 0,
+                        (int)(sizeof stops / sizeof stops[0]));
     tcase_add_test(orders, the_first_reason_wins);
     tcase_add_test(orders, a_cancel_of_what_has_just_started);
     TCase *all = sbx_fixture_case(suite, "ends", SECONDS);
