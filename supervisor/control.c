@@ -47,7 +47,8 @@ int sbx_control_send(int socket, const struct sbx_control *message, int fd)
                : -EPIPE;
 }
 
-/* At most one descriptor has room. */
+/* At most one descriptor has room: the kernel lets none be received beyond that. (The
+ * space of one, which is aligned, would be room for two.) */
 static int take_fd(struct msghdr *header)
 {
     int fd = -1;
@@ -66,7 +67,7 @@ int sbx_control_receive(int socket, struct sbx_control *ret_message, int *ret_fd
     struct msghdr header = {.msg_iov = &part,
                             .msg_iovlen = 1,
                             .msg_control = room,
-                            .msg_controllen = sizeof room};
+                            .msg_controllen = ret_fd != NULL ? CMSG_LEN(sizeof(int)) : 0};
     ssize_t size;
     do {
         size = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
