@@ -40,7 +40,7 @@ START_TEST(results_stay_until_retention_ends_and_are_gone_after)
     struct service service = {0};
     service_start(&service);
     double start = service_now();
-    ask_start(&service, 201, "{'id': 'short', 'command': 'true', 'retention': '700ms'}");
+    ask_start(&service, 201, "{'id': 'short', 'command': 'true', 'retention': '1500ms'}");
     ask_start(&service, 201, "{'id': 'long', 'command': 'true', 'retention': '1h'}");
     (void)ask_ends(&service, "short", "completed");
     (void)ask_ends(&service, "long", "completed");
@@ -51,7 +51,7 @@ START_TEST(results_stay_until_retention_ends_and_are_gone_after)
         ck_assert_double_lt(service_now(), ended + 20);
         service_nap_ms(5);
     }
-    ck_assert_double_ge(service_now() - start, 0.69);
+    ck_assert_double_ge(service_now() - start, 1.49);
     ask_expect(ask(&service, "GET", "/v1/executions/short"), 404);
     ask_expect(ask(&service, "GET", "/v1/executions/short/events"), 404);
     ck_assert_uint_eq(ask_stat(&service, "expired_total"), 1);
@@ -84,13 +84,19 @@ END_TEST
 
 START_TEST(an_execution_that_runs_is_not_forgotten)
 {
+    char go[SBX_FIXTURE_PATH_SIZE];
+    char script[2 * SBX_FIXTURE_PATH_SIZE];
     struct service service = {0};
     service_start(&service);
-    ask_start(&service, 201,
-              "{'id': 'a', 'command': 'sleep', 'args': ['1'], 'retention': '100ms'}");
-    service_nap_ms(500);
+    (void)snprintf(script, sizeof(script), "until [ -e %s ]; do sleep 0.02; done",
+                   sbx_fixture_path(go, "go"));
+    ask_script(&service, "a", "'retention': '100ms'", script);
+    service_nap_ms(300);
     ck_assert_str_eq(ask_string(ask(&service, "GET", "/v1/executions/a"), "status"),
                      "running");
+    int fd = open(go, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    ck_assert_int_ge(fd, 0);
+    (void)close(fd);
     wait_forgotten(&service, "a", 20);
     service_done(&service);
 }

@@ -219,8 +219,8 @@ START_TEST(the_first_reason_wins)
     static const char script[] =
         "trap 'echo told; sleep 0.6; exit 0' TERM; echo up; while :; do sleep 0.02; done";
     ask_script(&service, "breach", "'limits': {'wall': '300ms'}, 'grace': '10s'", script);
-    ask_script(&service, "cancel", "'limits': {'wall': '1500ms'}, 'grace': '10s'",
-               "trap 'echo told; sleep 2; exit 0' TERM; echo up; while :; do sleep 0.02; "
+    ask_script(&service, "cancel", "'limits': {'wall': '2500ms'}, 'grace': '10s'",
+               "trap 'echo told; sleep 3; exit 0' TERM; echo up; while :; do sleep 0.02; "
                "done");
     ask_wait_output(&service, "cancel", "up");
     ask_expect(ask(&service, "POST", "/v1/executions/cancel/cancel"), 202);
