@@ -152,6 +152,34 @@ START_TEST(a_command_waits_for_its_reader_where_it_was_told_to)
 }
 END_TEST
 
+/* Whoever serves: the keeper knows what was taken. */
+START_TEST(a_command_that_waits_for_its_reader_waits_through_a_restart)
+{
+    struct service service = {0};
+    service_start(&service);
+    ask_start_emit(&service, "a", "'when_full': 'pause', 'output_limit': '16K',",
+                   "300000", "4000");
+    uint64_t next = 0;
+    for (int round = 0; next < 300000; round++) {
+        const struct answer *part =
+            ask_expect(ask(&service, "GET", "/v1/executions/a/stdout?offset=%llu&wait=20",
+                           (unsigned long long)next),
+                       200);
+        ck_assert_msg(part->gap == 0 && part->length > 0, "at %llu: gap %llu",
+                      (unsigned long long)next, (unsigned long long)part->gap);
+        ask_expect_pattern(part->body, next, part->length);
+        next = part->next;
+        if (round % 3 == 1 && round < 10) {
+            service_kill(&service);
+            service_start(&service);
+        }
+    }
+    ck_assert_uint_eq(next, 300000);
+    (void)ask_ends(&service, "a", "completed");
+    service_done(&service);
+}
+END_TEST
+
 START_TEST(a_command_that_waits_for_its_reader_can_be_ended)
 {
     struct service service = {0};
@@ -179,6 +207,7 @@ int main(void)
     tcase_add_test(input, standard_input_that_is_full_takes_all_or_nothing);
     TCase *full = sbx_fixture_case(suite, "full", SECONDS);
     tcase_add_test(full, a_command_waits_for_its_reader_where_it_was_told_to);
+    tcase_add_test(full, a_command_that_waits_for_its_reader_waits_through_a_restart);
     tcase_add_test(full, a_command_that_waits_for_its_reader_can_be_ended);
     return sbx_fixture_run(suite);
 }
