@@ -274,7 +274,7 @@ static void find_family(struct family *family, pid_t root)
     }
 }
 
-static void reap_others(const struct service *service)
+void service_reap(const struct service *service)
 {
     siginfo_t info = {0};
     while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 &&
@@ -287,7 +287,7 @@ static void reap_others(const struct service *service)
 size_t service_others(const struct service *service)
 {
     static struct family family;
-    reap_others(service);
+    service_reap(service);
     find_family(&family, getpid());
     size_t count = 0;
     for (size_t i = 0; i < family.count; i++) {

@@ -56,6 +56,9 @@ void service_stop(struct service *service);
 /* Shutdown with cancel (if it runs); then nothing must be left of anything. */
 void service_done(struct service *service);
 
+/* Reaps what has ended and was left to the test, as an init would. */
+void service_reap(const struct service *service);
+
 /* Descendants of the test but sbxd. Reaps what has ended. */
 size_t service_others(const struct service *service);
 

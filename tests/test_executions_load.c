@@ -71,6 +71,7 @@ static void end_many(const struct service *service, int count)
         const struct answer *end = ask_ends(service, id, "completed");
         ck_assert_str_eq(ask_string(end, "report.outcome"), "exited");
         ask_forget();
+        service_reap(service);
     }
 }
 
@@ -160,6 +161,7 @@ START_TEST(many_in_a_row)
         ask_start(&service, 201, "{'id': '%s', 'command': 'true'}", id);
         (void)ask_ends(&service, id, "completed");
         ask_forget();
+        service_reap(&service);
         if (i == count / 3) {
             third = use_of(&service);
         }
