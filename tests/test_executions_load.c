@@ -150,7 +150,7 @@ END_TEST
 
 START_TEST(many_in_a_row)
 {
-    int count = is_long() ? 10000 : 300;
+    int count = is_long() ? 10000 : 150;
     struct use third = {0};
     struct service service = {.options = "--max-executions 50"};
     service_start(&service);
