@@ -143,6 +143,9 @@ static void note_pss(struct sbx_meter *meter, const struct pss *pss,
     if (pss->total_bytes > sample->memory_bound_bytes) {
         sample->memory_bound_bytes = pss->total_bytes; /* they have grown meanwhile */
     }
+    if (pss->total_bytes == 0) {
+        return; /* all had ended when they were asked: that measures nothing */
+    }
     if (usage->memory_peak_bytes == SBX_UNKNOWN ||
         pss->total_bytes > usage->memory_peak_bytes) {
         usage->memory_peak_bytes = pss->total_bytes;

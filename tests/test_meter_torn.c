@@ -63,6 +63,9 @@ int __wrap_sbx_proc_smaps_at(int proc_fd, pid_t pid, struct sbx_proc_smaps *ret_
 /* 0: only the peak is of interest. */
 static uint64_t limit_bytes = LIMIT_BYTES;
 
+/* What the report would have. */
+static struct sbx_usage usage;
+
 /* Samples the tree of three, a tick apart, until one knows the memory; how many it took,
  * and what the last one said. */
 static unsigned samples_until_known(const struct said (*readings)[MEMBERS], size_t count,
@@ -98,6 +101,7 @@ static unsigned samples_until_known(const struct said (*readings)[MEMBERS], size
         ck_assert_uint_eq(script.next % MEMBERS, 0);
     }
     *ret_memory = sample.memory_bytes;
+    usage = record.usage;
     sbx_pss_free(pss);
     sbx_kit_close(&kit);
     return samples;
@@ -201,6 +205,20 @@ START_TEST(a_torn_sum_is_no_peak)
     limit_bytes = 0;
     ck_assert_uint_eq(samples_until_known(readings, 2, &memory), 1);
     ck_assert_uint_eq(memory, 1000); /* what somebody had alone */
+    ck_assert_uint_eq(usage.memory_peak_bytes, 1000);
+}
+END_TEST
+
+/* Unknown is not 0: a command that has ended before it could be asked used some. */
+START_TEST(who_is_gone_was_not_measured)
+{
+    static const struct said readings[][MEMBERS] = {{GONE, GONE, GONE}};
+    uint64_t memory = 0;
+    limit_bytes = 0;
+    (void)samples_until_known(readings, 1, &memory);
+    ck_assert_uint_eq(usage.memory_peak_bytes, SBX_UNKNOWN);
+    ck_assert_uint_eq(usage.memory_anon_peak_bytes, SBX_UNKNOWN);
+    ck_assert_uint_eq(usage.swap_peak_bytes, SBX_UNKNOWN);
 }
 END_TEST
 
@@ -214,5 +232,6 @@ int main(void)
     tcase_add_test(torn, nobody_hides_behind_those_who_leave);
     tcase_add_test(torn, private_memory_is_not_doubted);
     tcase_add_test(torn, a_torn_sum_is_no_peak);
+    tcase_add_test(torn, who_is_gone_was_not_measured);
     return sbx_fixture_run(suite);
 }
