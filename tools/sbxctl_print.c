@@ -222,6 +222,19 @@ static void put_message(const char *label, const char *text)
     }
 }
 
+/* To the byte: these are where its output can be read up to. */
+static void put_written(const json_t *snapshot)
+{
+    const json_t *out = json_object_get(snapshot, "stdout_bytes");
+    const json_t *err = json_object_get(snapshot, "stderr_bytes");
+    if (out != NULL && err != NULL) {
+        put_label("written");
+        (void)printf("%" JSON_INTEGER_FORMAT " bytes to stdout, %" JSON_INTEGER_FORMAT
+                     " to stderr\n",
+                     json_integer_value(out), json_integer_value(err));
+    }
+}
+
 void sbx_ctl_print_snapshot(const json_t *snapshot)
 {
     static const struct {
@@ -243,6 +256,7 @@ void sbx_ctl_print_snapshot(const json_t *snapshot)
     put_label("events");
     (void)printf("%" JSON_INTEGER_FORMAT "\n",
                  json_integer_value(json_object_get(snapshot, "latest_sequence")));
+    put_written(snapshot);
     const json_t *report = json_object_get(snapshot, "report");
     if (report == NULL) {
         return;
