@@ -40,7 +40,8 @@ static struct sbx_execution *find(struct sbx_supervisor *supervisor, const char 
     const struct sbx_peer peer = own();
     struct sbx_execution *execution = sbx_supervisor_find(supervisor, id, &peer);
     if (execution == NULL) {
-        (void)sbx_error_set(err, ENOENT, SBX_STAGE_CHECK, "there is no such execution");
+        (void)sbx_error_set(err, ENOENT, SBX_STAGE_CHECK,
+                            "id '%.128s': there is no such execution", id);
     }
     return execution;
 }

@@ -217,6 +217,13 @@ void sbx_answer_errno(struct sbx_connection *connection, int code, const char *m
                      known ? errors[i].name : "internal", told ? message : text.text);
 }
 
+void sbx_answer_of_id(struct sbx_connection *connection, int code, const char *what)
+{
+    char message[SBX_ERROR_MESSAGE_SIZE];
+    (void)snprintf(message, sizeof message, "id '%s': %s", connection->call.id, what);
+    sbx_answer_errno(connection, code, message);
+}
+
 void sbx_answer_refusal(struct sbx_connection *connection, int status)
 {
     struct evbuffer *output = bufferevent_get_output(connection->stream);

@@ -49,13 +49,13 @@ static void answer_order(struct sbx_connection *connection, int code)
     if (code == 0) {
         sbx_answer_nothing(connection);
     } else if (code == ECANCELED) {
-        sbx_answer_errno(connection, ENOENT, "the execution was removed");
+        sbx_answer_of_id(connection, ENOENT, "the execution was removed");
     } else if (code == ESRCH) {
-        sbx_answer_errno(connection, ESRCH, "the execution is over");
+        sbx_answer_of_id(connection, ESRCH, "the execution is over");
     } else if (code == EAGAIN) {
-        sbx_answer_errno(connection, code, "the execution takes no order right now");
+        sbx_answer_of_id(connection, code, "the execution takes no order right now");
     } else if (code == ETIMEDOUT) {
-        sbx_answer_errno(connection, code,
+        sbx_answer_of_id(connection, code,
                          "no answer: the execution may have taken the order, or not");
     } else {
         sbx_answer_errno(connection, code, NULL);
@@ -108,7 +108,7 @@ static void answer_stdin(struct sbx_connection *connection, int code)
         sbx_answer_error(connection, 429, "stdin_full",
                          "standard input has no room for that now; nothing was taken");
     } else if (code == EPIPE) {
-        sbx_answer_errno(connection, EPIPE, "standard input is not open");
+        sbx_answer_of_id(connection, EPIPE, "standard input is not open");
     } else {
         answer_order(connection, code);
     }

@@ -169,6 +169,8 @@ void sbx_answer_error(struct sbx_connection *connection, int status, const char 
                       const char *message);
 /* What an errno of the core stands for. message NULL: in its own words. */
 void sbx_answer_errno(struct sbx_connection *connection, int code, const char *message);
+/* The same about the execution that the call names: "id 'x': WHAT". */
+void sbx_answer_of_id(struct sbx_connection *connection, int code, const char *what);
 void sbx_answer_header(struct sbx_connection *connection, const char *name,
                        const char *value);
 void sbx_answer_number(struct sbx_connection *connection, const char *name,

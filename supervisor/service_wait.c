@@ -15,7 +15,7 @@ struct sbx_execution *sbx_call_find(struct sbx_connection *connection)
     struct sbx_execution *execution = sbx_supervisor_find(
         connection->service->supervisor, connection->call.id, &connection->peer);
     if (execution == NULL) {
-        sbx_answer_errno(connection, ENOENT, "there is no such execution");
+        sbx_answer_of_id(connection, ENOENT, "there is no such execution");
     }
     return execution;
 }
