@@ -174,6 +174,43 @@ int sbx_supervisor_signal(struct sbx_supervisor *supervisor, const char *id,
     return send_order(supervisor, id, &order, err);
 }
 
+int sbx_supervisor_pause(struct sbx_supervisor *supervisor, const char *id,
+                         struct sbx_error *err)
+{
+    const struct sbx_control order = {.kind = SBX_CONTROL_PAUSE};
+    return send_order(supervisor, id, &order, err);
+}
+
+int sbx_supervisor_resume(struct sbx_supervisor *supervisor, const char *id,
+                          struct sbx_error *err)
+{
+    const struct sbx_control order = {.kind = SBX_CONTROL_RESUME};
+    return send_order(supervisor, id, &order, err);
+}
+
+int sbx_supervisor_write(struct sbx_supervisor *supervisor, const char *id,
+                         const char *data, size_t length, struct sbx_error *err)
+{
+    struct sbx_page page = {.stdin_open = 0};
+    struct sbx_execution *execution = find(supervisor, id, err);
+    if (execution == NULL) {
+        return -ENOENT;
+    }
+    if (length > SBX_STDIN_MAX) {
+        return sbx_error_set(err, EMSGSIZE, SBX_STAGE_CHECK,
+                             "more than is taken at once (1 MiB)");
+    }
+    (void)sbx_page_read(sbx_execution_directory(execution), &page);
+    if (execution->bond == SBX_BOND_SETTLED || page.stdin_open == 0) {
+        return sbx_error_set(err, EPIPE, SBX_STAGE_CHECK,
+                             "standard input of '%s' is not open", id);
+    }
+    return sbx_execution_write_stdin(execution, data, data != NULL ? length : 0,
+                                     data == NULL, ignore, NULL) == NULL
+               ? no_memory(err)
+               : 0;
+}
+
 int sbx_supervisor_remove(struct sbx_supervisor *supervisor, const char *id,
                           struct sbx_error *err)
 {

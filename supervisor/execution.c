@@ -374,8 +374,8 @@ static bool reach_keeper(struct sbx_execution *execution)
 }
 
 /* The order matters: a page is read after the lock was found free, or it could be from
- * before the end. A command of our own user can take the lock's file away, so that alone
- * is no proof of an end where a keeper answers. */
+ * before the end. A command of our own user can take the lock's file away: then nobody is
+ * there only if no keeper answers either. */
 void sbx_execution_seek(struct sbx_execution *execution)
 {
     struct sbx_page page = {.magic = 0};
@@ -385,11 +385,14 @@ void sbx_execution_seek(struct sbx_execution *execution)
         sbx_execution_watch(execution);
         return;
     }
-    bool held = sbx_place_is_held(execution->directory);
+    bool free_lock = sbx_place_is_free(execution->directory);
+    bool held = !free_lock && sbx_place_is_held(execution->directory);
     int r = sbx_page_read(execution->directory, &page);
     bool known = r == 0 || r == -ENOENT || r == -EBADMSG;
     if (r == 0 && !held && atomic_load(&page.phase) == SBX_PHASE_FINISHED) {
         sbx_execution_settle(execution, &page);
+    } else if (free_lock && known) {
+        sbx_execution_conclude(execution, &page);
     } else if (!reach_keeper(execution)) {
         if (!held && known) {
             sbx_execution_conclude(execution, &page);
@@ -452,7 +455,9 @@ struct sbx_waiter *sbx_execution_write_stdin(struct sbx_execution *execution,
                : length > SBX_STDIN_MAX                ? EAGAIN
                                                        : 0;
     if (code == 0 && length <= SBX_CONTROL_DATA_MAX) {
-        memcpy(order.data, data, length);
+        if (length > 0) {
+            memcpy(order.data, data, length);
+        }
         order.length = (uint32_t)length;
     } else if (code == 0) {
         fd = wrap(data, length);

@@ -214,6 +214,13 @@ bool sbx_place_is_held(int directory)
     return flock(fd, LOCK_SH | LOCK_NB) < 0;
 }
 
+bool sbx_place_is_free(int directory)
+{
+    uint64_t size = 0;
+    SBX_AUTO_CLOSE int fd = sbx_file_open(directory, "lock", O_RDONLY, &size);
+    return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) == 0;
+}
+
 /* --- removed ---------------------------------------------------------------------------
  */
 

@@ -113,6 +113,9 @@ int sbx_state_remove(struct sbx_state *state, const char *id, struct sbx_error *
  * nobody. */
 bool sbx_place_is_held(int directory);
 
+/* Whether nobody holds it for certain: it is there, and could be taken. */
+bool sbx_place_is_free(int directory);
+
 /* The boot id of the running kernel, "" where it cannot be read. */
 void sbx_boot_id(char boot[static SBX_BOOT_SIZE]);
 

@@ -228,6 +228,33 @@ START_TEST(a_running_one_is_cancelled_and_forgotten)
 }
 END_TEST
 
+START_TEST(one_is_fed_and_held)
+{
+    static char most[1024 * 1024 + 1];
+    struct sbx_supervisor *supervisor = open_here();
+    start(supervisor, "{\"id\":\"x\",\"command\":\"cat\",\"stdin\":\"open\"}", 1);
+    ck_assert_int_eq(sbx_supervisor_pause(supervisor, "x", NULL), 0);
+    ck_assert_int_eq(sbx_supervisor_resume(supervisor, "x", NULL), 0);
+    ck_assert_int_eq(sbx_supervisor_write(supervisor, "x", "some ", 5, NULL), 0);
+    ck_assert_int_eq(sbx_supervisor_write(supervisor, "x", "words", 5, NULL), 0);
+    ck_assert_int_eq(sbx_supervisor_write(supervisor, "x", most, sizeof most, NULL),
+                     -EMSGSIZE);
+    ck_assert_int_eq(sbx_supervisor_write(supervisor, "x", NULL, 0, NULL), 0);
+    await_status(supervisor, "x", "completed");
+    char buffer[64];
+    struct sbx_output output;
+    const struct sbx_output_wish wish = {
+        .stream = 1, .buffer = buffer, .size = sizeof buffer};
+    ck_assert_int_eq(sbx_supervisor_output(supervisor, "x", &wish, &output, NULL), 0);
+    ck_assert_uint_eq(output.length, 10);
+    ck_assert_mem_eq(buffer, "some words", 10);
+    ck_assert_int_eq(sbx_supervisor_write(supervisor, "x", "more", 4, NULL), -EPIPE);
+    ck_assert_int_eq(sbx_supervisor_pause(supervisor, "x", NULL), -ESRCH);
+    sbx_supervisor_free(supervisor);
+    await_processes();
+}
+END_TEST
+
 START_TEST(a_state_is_open_once)
 {
     struct sbx_error error = {0};
@@ -440,6 +467,7 @@ int main(void)
     tcase_add_test(calls, an_id_has_one_request);
     tcase_add_test(calls, the_next_one_finds_what_goes_on);
     tcase_add_test(calls, a_running_one_is_cancelled_and_forgotten);
+    tcase_add_test(calls, one_is_fed_and_held);
     tcase_add_test(calls, a_state_is_open_once);
     tcase_add_test(calls, an_end_is_told_once);
     tcase_add_loop_test(

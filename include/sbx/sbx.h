@@ -436,6 +436,17 @@ SBX_PUBLIC int sbx_supervisor_cancel(struct sbx_supervisor *supervisor, const ch
 SBX_PUBLIC int sbx_supervisor_signal(struct sbx_supervisor *supervisor, const char *id,
                                      int signal_number, struct sbx_error *err);
 
+SBX_PUBLIC int sbx_supervisor_pause(struct sbx_supervisor *supervisor, const char *id,
+                                    struct sbx_error *err);
+SBX_PUBLIC int sbx_supervisor_resume(struct sbx_supervisor *supervisor, const char *id,
+                                     struct sbx_error *err);
+
+/* Bytes for its standard input, at most 1 MiB, all of them or none; what waits to be read
+ * there has that bound too. `data` NULL: its end. -EPIPE: it is not open. */
+SBX_PUBLIC int sbx_supervisor_write(struct sbx_supervisor *supervisor, const char *id,
+                                    const char *data, size_t length,
+                                    struct sbx_error *err);
+
 /* Forgets one that is settled: 0. One that runs is cancelled, and forgotten when it is
  * settled: -EINPROGRESS. */
 SBX_PUBLIC int sbx_supervisor_remove(struct sbx_supervisor *supervisor, const char *id,
