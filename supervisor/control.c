@@ -22,7 +22,7 @@
 
 int sbx_control_send(int socket, const struct sbx_control *message, int fd)
 {
-    char room[CMSG_SPACE(sizeof fd)] = {0};
+    _Alignas(struct cmsghdr) char room[CMSG_SPACE(sizeof fd)] = {0};
     struct iovec part = {.iov_base = (void *)(uintptr_t)message,
                          .iov_len = HEAD_SIZE + message->length};
     struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
@@ -62,7 +62,7 @@ static int take_fd(struct msghdr *header)
 
 int sbx_control_receive(int socket, struct sbx_control *ret_message, int *ret_fd)
 {
-    char room[CMSG_SPACE(sizeof(int))];
+    _Alignas(struct cmsghdr) char room[CMSG_SPACE(sizeof(int))];
     struct iovec part = {.iov_base = ret_message, .iov_len = sizeof *ret_message};
     struct msghdr header = {.msg_iov = &part,
                             .msg_iovlen = 1,
@@ -111,6 +111,7 @@ int sbx_control_listen(int directory)
 
 int sbx_control_accept(int listener)
 {
+    /* cppcheck-suppress nullPointer; nobody asks for the address */
     SBX_AUTO_CLOSE int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     struct ucred peer;
     socklen_t size = sizeof peer;

@@ -160,7 +160,7 @@ void sbx_execution_disconnect(struct sbx_execution *execution)
 
 void sbx_execution_plan_seek(struct sbx_supervisor *supervisor)
 {
-    const struct sbx_execution *execution;
+    const struct sbx_execution *execution = NULL;
     uint64_t first = SBX_FOREVER_US;
     TAILQ_FOREACH(execution, &supervisor->all, link)
     {
@@ -439,6 +439,7 @@ static int wrap(const char *data, size_t length)
     return r < 0 ? r : sbx_fd_steal(&fd);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): data and a callback are two each */
 struct sbx_waiter *sbx_execution_write_stdin(struct sbx_execution *execution,
                                              const char *data, size_t length, bool closes,
                                              sbx_done_callback *done, void *context)

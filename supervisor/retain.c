@@ -21,7 +21,7 @@ void sbx_retain_forget(struct sbx_execution *execution)
 static void arm(struct sbx_supervisor *supervisor)
 {
     uint64_t first = SBX_FOREVER_US;
-    const struct sbx_execution *execution;
+    const struct sbx_execution *execution = NULL;
     TAILQ_FOREACH(execution, &supervisor->settled, settled_link)
     {
         first = execution->expires_us < first ? execution->expires_us : first;
@@ -94,7 +94,7 @@ static bool is_full(const struct sbx_supervisor *supervisor, const struct sbx_pe
         return false;
     }
     uint64_t others = 0;
-    const struct sbx_execution *execution;
+    const struct sbx_execution *execution = NULL;
     TAILQ_FOREACH(execution, &supervisor->all, link)
     {
         const struct sbx_peer owner = {.uid = execution->facts.uid};

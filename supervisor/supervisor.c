@@ -36,12 +36,12 @@ struct sbx_supervisor *sbx_supervisor_new(void)
     if (supervisor == NULL) {
         return NULL;
     }
-    supervisor->plan =
-        (struct sbx_supervisor_plan){.max_executions_count = 256,
-                                     .max_output_bytes = UINT64_C(64) << 20,
-                                     .max_events_count = 65536,
-                                     .max_retention_us = 7 * 24 * 3600 * SBX_US_PER_S,
-                                     .retention_us = 15 * 60 * SBX_US_PER_S};
+    supervisor->plan = (struct sbx_supervisor_plan){
+        .max_executions_count = 256,
+        .max_output_bytes = UINT64_C(64) << 20,
+        .max_events_count = 65536,
+        .max_retention_us = UINT64_C(7) * 24 * 3600 * SBX_US_PER_S,
+        .retention_us = UINT64_C(15) * 60 * SBX_US_PER_S};
     supervisor->signals = -1;
     supervisor->shown_directory = -1;
     supervisor->retention_us = SBX_FOREVER_US;
@@ -265,33 +265,44 @@ static int by_end(const void *left, const void *right)
                                                        : 0;
 }
 
-/* A directory lists them in no order. */
-static int put_in_order(struct sbx_supervisor *supervisor, struct sbx_error *err)
+static void order_all(struct sbx_supervisor *supervisor, struct sbx_execution **list)
 {
     size_t count = 0;
     struct sbx_execution *execution;
-    SBX_AUTO_FREE struct sbx_execution **list =
-        calloc(supervisor->count + 1, sizeof *list);
-    if (list == NULL) {
-        return sbx_error_set(err, ENOMEM, SBX_STAGE_CHECK, "no memory");
-    }
     while ((execution = TAILQ_FIRST(&supervisor->all)) != NULL) {
         TAILQ_REMOVE(&supervisor->all, execution, link);
         list[count++] = execution;
     }
-    qsort(list, count, sizeof *list, by_creation);
+    qsort(list, count, sizeof(struct sbx_execution *), by_creation);
     for (size_t i = 0; i < count; i++) {
         TAILQ_INSERT_TAIL(&supervisor->all, list[i], link);
     }
-    count = 0;
+}
+
+static void order_settled(struct sbx_supervisor *supervisor, struct sbx_execution **list)
+{
+    size_t count = 0;
+    struct sbx_execution *execution;
     while ((execution = TAILQ_FIRST(&supervisor->settled)) != NULL) {
         TAILQ_REMOVE(&supervisor->settled, execution, settled_link);
         list[count++] = execution;
     }
-    qsort(list, count, sizeof *list, by_end);
+    qsort(list, count, sizeof(struct sbx_execution *), by_end);
     for (size_t i = 0; i < count; i++) {
         TAILQ_INSERT_TAIL(&supervisor->settled, list[i], settled_link);
     }
+}
+
+/* A directory lists them in no order. */
+static int put_in_order(struct sbx_supervisor *supervisor, struct sbx_error *err)
+{
+    SBX_AUTO_FREE struct sbx_execution **list =
+        calloc(supervisor->count + 1, sizeof(struct sbx_execution *));
+    if (list == NULL) {
+        return sbx_error_set(err, ENOMEM, SBX_STAGE_CHECK, "no memory");
+    }
+    order_all(supervisor, list);
+    order_settled(supervisor, list);
     return 0;
 }
 
@@ -426,6 +437,7 @@ static int name_and_launch(struct sbx_supervisor *supervisor, const struct sbx_p
     return launch(supervisor, request, ret_execution, err);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): a text is two of them */
 int sbx_supervisor_submit(struct sbx_supervisor *supervisor, const struct sbx_peer *peer,
                           const char *json, size_t length,
                           struct sbx_execution **ret_execution, struct sbx_error *err)

@@ -160,7 +160,7 @@ bool sbx_waiters_marks(const struct sbx_execution *execution,
                        struct sbx_control_marks *ret_marks)
 {
     struct sbx_control_marks marks = {UINT64_MAX, {UINT64_MAX, UINT64_MAX}};
-    const struct sbx_waiter *waiter;
+    const struct sbx_waiter *waiter = NULL;
     bool any = false;
     TAILQ_FOREACH(waiter, &execution->waiters, link)
     {

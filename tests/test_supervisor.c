@@ -383,7 +383,7 @@ START_TEST(a_keeper_holds_nothing_of_its_caller)
     int ends[2];
     char byte;
     ck_assert_int_eq(pipe(ends), 0); /* NOLINT(android-cloexec-pipe): so it has to be */
-    int before = dup(STDERR_FILENO);
+    int before = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
     struct sbx_supervisor *supervisor = open_here();
     ck_assert_int_eq(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
     start(supervisor, "{\"id\":\"a\",\"command\":\"sleep\",\"args\":[\"60\"]}", 1);
