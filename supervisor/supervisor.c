@@ -434,7 +434,9 @@ static int name_and_launch(struct sbx_supervisor *supervisor, const struct sbx_p
                              "all users together (sbxd --max-executions)",
                              (unsigned long long)supervisor->plan.max_executions_count);
     }
-    return launch(supervisor, request, ret_execution, err);
+    int r = launch(supervisor, request, ret_execution, err);
+    /* What is missing or forbidden there is ours, and none of the client's concern. */
+    return r == -ENOENT || r == -EPERM || r == -ESRCH || r == -EPIPE ? -EIO : r;
 }
 
 /* NOLINTNEXTLINE(readability-function-size): a text is two of them */
