@@ -269,15 +269,17 @@ static size_t latencies_bare(const char *helper, const char *count, double *ret_
         _exit(96);
     }
     (void)close(ends[1]);
-    ssize_t length;
-    while ((length = read(ends[0], line, sizeof(line) - 1)) > 0) {
+    FILE *pipe = fdopen(ends[0], "re");
+    if (child < 0 || pipe == NULL) {
+        sbx_bench_fail("%s: %s", helper, strerror(errno));
+    }
+    while (fgets(line, sizeof(line), pipe) != NULL) {
         double now = (double)sbx_clock_us();
-        line[length] = '\0';
         if (line[0] != 'u' && got < STAMPS_MAX) {
             ret_us[got++] = now - strtod(line, NULL);
         }
     }
-    (void)close(ends[0]);
+    (void)fclose(pipe);
     (void)waitpid(child, NULL, 0);
     return got;
 }
