@@ -25,6 +25,7 @@
 
 #define TRIES 16
 #define LOCK_TRIES 300 /* of 10 ms */
+#define LOCK_TRIES_LIVING 30
 #define OPEN_BUDGET ((size_t)100 * 1000)
 
 /* --- directories ---------------------------------------------------------------------
@@ -136,12 +137,14 @@ static bool holder_is_gone(int fd)
            kill((pid_t)pid, 0) < 0 && errno == ESRCH;
 }
 
+/* One that is alive may be about to end: SIGKILL takes a moment. */
 static int lock_soon(int fd)
 {
     static const struct timespec pause = {.tv_nsec = 10000000L};
     for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
         int code = errno;
-        if (code != EWOULDBLOCK || i == LOCK_TRIES || !holder_is_gone(fd)) {
+        if (code != EWOULDBLOCK || i == LOCK_TRIES ||
+            (i >= LOCK_TRIES_LIVING && !holder_is_gone(fd))) {
             return -code;
         }
         (void)nanosleep(&pause, NULL);
