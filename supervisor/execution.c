@@ -244,15 +244,23 @@ static void take_answer(struct sbx_execution *execution,
     }
 }
 
-/* Whether all of it is on file; then it was settled. While processes of the run hold the
- * lock, that is only believed when the keeper has said so: a command of our own user can
- * write to the page. */
-static bool settle_if_finished(struct sbx_execution *execution, bool told)
+/* Whether the page says how it has ended. What is there in part alone was not written by
+ * a keeper, but by a command of our own user: that is believed when nobody holds the lock
+ * any more. */
+static bool tells_end(const struct sbx_page *page, bool held)
+{
+    return atomic_load(&page->phase) == SBX_PHASE_FINISHED &&
+           (!held || (atomic_load(&page->status) != SBX_EXECUTION_RUNNING &&
+                      atomic_load(&page->finished_real_us) != 0));
+}
+
+/* Whether all of it is on file; then it was settled. */
+static bool settle_if_finished(struct sbx_execution *execution)
 {
     struct sbx_page page;
-    bool held = !told && sbx_place_is_held(execution->directory);
-    bool finished = !held && sbx_page_read(execution->directory, &page) == 0 &&
-                    atomic_load(&page.phase) == SBX_PHASE_FINISHED;
+    bool held = sbx_place_is_held(execution->directory);
+    bool finished =
+        sbx_page_read(execution->directory, &page) == 0 && tells_end(&page, held);
     if (finished) {
         sbx_execution_settle(execution, &page);
     }
@@ -267,7 +275,7 @@ static void lose_keeper(struct sbx_execution *execution, bool told)
     sbx_execution_disconnect(execution);
     /* Without an answer nobody knows whether it was carried out. */
     sbx_waiters_finish_orders(execution, told ? ESRCH : ETIMEDOUT);
-    if (settle_if_finished(execution, told)) {
+    if (settle_if_finished(execution)) {
         return;
     }
     /* Whoever takes connections and closes them, whatever is said, is to be asked ever
@@ -389,7 +397,7 @@ void sbx_execution_seek(struct sbx_execution *execution)
     bool held = !free_lock && sbx_place_is_held(execution->directory);
     int r = sbx_page_read(execution->directory, &page);
     bool known = r == 0 || r == -ENOENT || r == -EBADMSG;
-    if (r == 0 && !held && atomic_load(&page.phase) == SBX_PHASE_FINISHED) {
+    if (r == 0 && tells_end(&page, held)) {
         sbx_execution_settle(execution, &page);
     } else if (free_lock && known) {
         sbx_execution_conclude(execution, &page);
