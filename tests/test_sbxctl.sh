@@ -202,6 +202,7 @@ complains '^err$'
 expect 137 start --wait -- sh -c 'kill -KILL $$'
 expect 139 start -f -- sh -c 'kill -SEGV $$'
 expect 124 start --follow --wall 100ms -- sleep 60
+complains '^sbxctl: [0-9a-f]*: breach: wall limit 0.100s, observed 0\.'
 expect 127 start --wait -- /nonexistent/command
 complains '^sbxctl: .*/nonexistent/command'
 expect 126 start --wait -- "$scratch"

@@ -10,6 +10,40 @@
 #include <string.h>
 #include <unistd.h>
 
+static void spell(char *text, size_t size, const json_t *number, const char *unit)
+{
+    json_int_t value = json_integer_value(number);
+    if (!json_is_integer(number)) {
+        (void)snprintf(text, size, "unknown");
+    } else if (strcmp(unit, "us") == 0) {
+        (void)snprintf(text, size, "%.3fs", (double)value / 1e6);
+    } else {
+        (void)snprintf(text, size, "%" JSON_INTEGER_FORMAT "%s", value,
+                       strcmp(unit, "bytes") == 0 ? " bytes" : "");
+    }
+}
+
+/* As sbx-watch says it: a status alone tells no reason. */
+static void tell_breach(const char *id, const json_t *breach)
+{
+    char limit[32];
+    char observed[32];
+    const char *reason = json_string_value(json_object_get(breach, "reason"));
+    const char *unit = json_string_value(json_object_get(breach, "unit"));
+    if (reason == NULL) {
+        return;
+    }
+    if (json_object_get(breach, "limit") == NULL) {
+        (void)sbx_ctl_fail("%s: breach: %s", id, reason);
+        return;
+    }
+    unit = unit != NULL ? unit : "";
+    spell(limit, sizeof limit, json_object_get(breach, "limit"), unit);
+    spell(observed, sizeof observed, json_object_get(breach, "observed"), unit);
+    (void)sbx_ctl_fail("%s: breach: %s limit %s, observed %s", id, reason, limit,
+                       observed);
+}
+
 /* Waits, with its output by wish, and ends as it did. */
 static int stay(struct sbx_ctl *ctl, const char *id, bool follow)
 {
@@ -26,6 +60,7 @@ static int stay(struct sbx_ctl *ctl, const char *id, bool follow)
     if (ctl->json && !follow) {
         sbx_ctl_print_json(snapshot);
     }
+    tell_breach(id, json_object_get(json_object_get(snapshot, "report"), "breach"));
     if (message != NULL) {
         (void)sbx_ctl_fail("%s", message);
     } else if (json_object_get(snapshot, "report") == NULL) {
