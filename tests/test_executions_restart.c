@@ -156,7 +156,8 @@ static void kill_some(const struct service *service, const char *id, unsigned wh
     }
     for (size_t i = 0; i < 3; i++) {
         if ((which & 1U << i) != 0) {
-            ck_assert_int_eq(kill(pids[i], SIGKILL), 0);
+            /* The end of the one before may have been its own. */
+            ck_assert(kill(pids[i], SIGKILL) == 0 || errno == ESRCH);
         }
     }
 }

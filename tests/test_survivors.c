@@ -263,13 +263,21 @@ static bool is_noisy(int i)
                                 strcmp(breaches[i].command[0], "@crowd") == 0);
 }
 
+/* On a busy machine a launcher may be done so late that no sample shows its namespace. */
+static bool was_seen(const struct sbx_trial *trial, int i)
+{
+    return is_up(trial) &&
+           (i >= BREACH_COUNT || strcmp(sbx_trial_string(trial, "containment.tracking"),
+                                        "pid-namespace") == 0);
+}
+
 /* Waits for it, and looks at all that came of it. */
 static void finish_row(struct batch *batch, int i, const struct rung *rung,
                        bool as_nobody)
 {
     struct sbx_trial *trial = &batch->trials[i];
     sbx_trial_wait(trial);
-    for (double wall = 5; !is_up(trial) && wall < 100; wall *= 3) {
+    for (double wall = 5; !was_seen(trial, i) && wall < 100; wall *= 3) {
         sbx_trial_done(trial);
         start_row(batch, i, rung, wall, as_nobody);
         sbx_trial_wait(trial);

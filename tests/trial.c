@@ -463,6 +463,9 @@ int sbx_trial_end_children(double seconds)
 void sbx_trial_validate(const struct sbx_trial *trial)
 {
     char path[SBX_FIXTURE_PATH_SIZE];
+    if (getenv("SBX_TEST_REPORTS") != NULL) {
+        return; /* it was collected, and is held against the schema with all others */
+    }
     (void)sbx_trial_path(trial, path, "report");
     pid_t pid = fork();
     ck_assert_int_ge(pid, 0);

@@ -81,7 +81,8 @@ void sbx_trial_expect_proof(const struct sbx_trial *trial);
  * run's marker in its environment; and unless the report says so, if there is one. */
 void sbx_trial_expect_empty(const struct sbx_trial *trial);
 
-/* Checks the report against its schema, where Python and its jsonschema are there. */
+/* Checks the report against its schema, where Python and its jsonschema are there: at
+ * once, or where reports are collected with all others. */
 void sbx_trial_validate(const struct sbx_trial *trial);
 
 /* Kills and reaps our children until there are none, at most that long. For what a run
