@@ -189,7 +189,10 @@ int sbx_leaf_each_process(int leaf_fd, uint64_t until_us,
         return visited;
     }
     int r = walk_begin(&walk, leaf_fd);
-    r = r == 0 ? 1 : r;
+    if (walk.here == NULL) {
+        return r;
+    }
+    r = 1;
     while (r == 1 && visited == 0) {
         r = sbx_clock_us() < until_us ? visit_next(&walk, visit, context, &visited)
                                       : -ETIMEDOUT;
