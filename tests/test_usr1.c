@@ -315,7 +315,9 @@ END_TEST
 /* From before the program's first instruction to behind its last. */
 START_TEST(test_at_any_time)
 {
-    const char *const command[] = {"sh", "-c", "setsid sleep 50 & exit 7", NULL};
+    /* Long enough for an answer where the processor is wanted by others, too. */
+    const char *const command[] = {"sh", "-c", "setsid sleep 50 & sleep 0.3; exit 7",
+                                   NULL};
     struct sbx_trial trial = {.command = command};
     siginfo_t end = {0};
     sigset_t set;
