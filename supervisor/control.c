@@ -69,9 +69,12 @@ int sbx_control_receive(int socket, struct sbx_control *ret_message, int *ret_fd
                             .msg_control = room,
                             .msg_controllen = ret_fd != NULL ? CMSG_LEN(sizeof(int)) : 0};
     ssize_t size;
+    int resets = 0;
+    /* A peer that has gone with something of ours unread is told once, before what it has
+     * sent: that is read all the same. */
     do {
         size = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    } while (size < 0 && errno == EINTR);
+    } while (size < 0 && (errno == EINTR || (errno == ECONNRESET && resets++ == 0)));
     if (size < 0 && errno == EAGAIN) {
         return 0;
     }

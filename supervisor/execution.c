@@ -273,11 +273,15 @@ static void lose_keeper(struct sbx_execution *execution, bool told)
     bool lasted =
         execution->greeted && sbx_clock_us() - execution->connected_us >= SEEK_LAST_US;
     sbx_execution_disconnect(execution);
-    /* Without an answer nobody knows whether it was carried out. */
-    sbx_waiters_finish_orders(execution, told ? ESRCH : ETIMEDOUT);
+    /* A keeper answers what it takes before it says that all is over: what it has not
+     * answered by then came too late (ESRCH). Else nobody knows whether it was done. */
+    if (told) {
+        sbx_waiters_finish_orders(execution, ESRCH);
+    }
     if (settle_if_finished(execution)) {
         return;
     }
+    sbx_waiters_finish_orders(execution, ETIMEDOUT);
     /* Whoever takes connections and closes them, whatever is said, is to be asked ever
      * more seldom: it may be the command itself. */
     execution->seek_delay_us = lasted ? 0 : execution->seek_delay_us;

@@ -101,6 +101,24 @@ START_TEST(what_is_no_record_is_refused)
 }
 END_TEST
 
+/* A keeper that has said its last word while an order was on its way. */
+START_TEST(a_last_word_is_heard_behind_an_order_too_late)
+{
+    const struct sbx_control order = {.kind = SBX_CONTROL_STDIN};
+    const struct sbx_control last = {.kind = SBX_CONTROL_FINISHED};
+    struct sbx_control taken;
+    int ends[2];
+    open_pair(ends);
+    ck_assert_int_eq(sbx_control_send(ends[0], &last, -1), 0);
+    ck_assert_int_eq(sbx_control_send(ends[1], &order, -1), 0);
+    sbx_fd_drop(&ends[0]);
+    ck_assert_int_eq(sbx_control_receive(ends[1], &taken, NULL), 1);
+    ck_assert_uint_eq(taken.kind, SBX_CONTROL_FINISHED);
+    ck_assert_int_eq(sbx_control_receive(ends[1], &taken, NULL), -EPIPE);
+    sbx_fd_drop(&ends[1]);
+}
+END_TEST
+
 START_TEST(a_record_comes_as_it_was_sent)
 {
     static struct sbx_control message = {.kind = SBX_CONTROL_STDIN,
@@ -132,5 +150,6 @@ int main(void)
     tcase_add_loop_test(tcase, at_most_one_descriptor_is_received, 0, LENGTH(passed));
     tcase_add_loop_test(tcase, what_is_no_record_is_refused, 0, LENGTH(broken));
     tcase_add_test(tcase, a_record_comes_as_it_was_sent);
+    tcase_add_test(tcase, a_last_word_is_heard_behind_an_order_too_late);
     return sbx_fixture_run(suite);
 }
