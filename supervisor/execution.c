@@ -416,6 +416,23 @@ void sbx_execution_seek(struct sbx_execution *execution)
 
 /* --- orders --- */
 
+/* Why no order can be given: it is over, and we have not heard of it yet, or nobody is
+ * reached just now. */
+static int why_unreached(const struct sbx_execution *execution)
+{
+    struct sbx_page page;
+    bool over = sbx_page_read(execution->directory, &page) == 0 && tells_end(&page, true);
+    return over ? ESRCH : EAGAIN;
+}
+
+/* 0 or an errno. */
+static int send_order(const struct sbx_execution *execution,
+                      const struct sbx_control *order, int fd)
+{
+    int r = sbx_control_send(execution->control, order, fd);
+    return r == -EPIPE ? why_unreached(execution) : -r;
+}
+
 struct sbx_waiter *sbx_execution_order(struct sbx_execution *execution,
                                        const struct sbx_control *order,
                                        sbx_done_callback *done, void *context)
@@ -431,13 +448,14 @@ struct sbx_waiter *sbx_execution_order(struct sbx_execution *execution,
         sbx_execution_cancel(execution);
         sbx_waiter_finish(waiter, 0);
     } else if (execution->bond != SBX_BOND_CONNECTED) {
-        sbx_waiter_finish(waiter, EAGAIN);
+        sbx_waiter_finish(waiter, why_unreached(execution));
     } else {
         struct sbx_control numbered = *order;
         numbered.ticket = ++execution->last_ticket;
         waiter->ticket = numbered.ticket;
-        if (sbx_control_send(execution->control, &numbered, -1) < 0) {
-            sbx_waiter_finish(waiter, EAGAIN);
+        int code = send_order(execution, &numbered, -1);
+        if (code != 0) {
+            sbx_waiter_finish(waiter, code);
         }
     }
     return waiter;
@@ -464,7 +482,7 @@ struct sbx_waiter *sbx_execution_write_stdin(struct sbx_execution *execution,
         return NULL;
     }
     int code = execution->bond == SBX_BOND_SETTLED     ? ESRCH
-               : execution->bond != SBX_BOND_CONNECTED ? EAGAIN
+               : execution->bond != SBX_BOND_CONNECTED ? why_unreached(execution)
                : length > SBX_STDIN_MAX                ? EAGAIN
                                                        : 0;
     if (code == 0 && length <= SBX_CONTROL_DATA_MAX) {
@@ -479,10 +497,10 @@ struct sbx_waiter *sbx_execution_write_stdin(struct sbx_execution *execution,
     if (code == 0) {
         order.ticket = ++execution->last_ticket;
         waiter->ticket = order.ticket;
-        code = -sbx_control_send(execution->control, &order, fd);
+        code = send_order(execution, &order, fd);
     }
     if (code != 0) {
-        sbx_waiter_finish(waiter, code == EPIPE ? EAGAIN : code);
+        sbx_waiter_finish(waiter, code);
     }
     return waiter;
 }
