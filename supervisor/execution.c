@@ -9,12 +9,14 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "reaper/pidref.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <search.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -204,15 +206,30 @@ void sbx_execution_watch(struct sbx_execution *execution)
     }
 }
 
+/* Whether that process executes our keeper. */
+static bool is_keeper(const struct sbx_supervisor *supervisor, pid_t pid)
+{
+    char link[32];
+    char path[PATH_MAX];
+    (void)snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    path[length > 0 ? length : 0] = '\0';
+    return strcmp(path, supervisor->keeper_program) == 0;
+}
+
 /* A command may have stopped its keeper, and guard and monitor as well: then none of them
- * continues another. The page may be wrong: so it is this signal and no other, which only
- * undoes what somebody of our own user did. */
+ * continues another. The pid is from a file that the command may have written to: who has
+ * it is held by a pidfd first, and only a keeper is continued. */
 static void continue_keeper(const struct sbx_execution *execution)
 {
     struct sbx_page page;
-    if (sbx_place_is_held(execution->directory) &&
-        sbx_page_read(execution->directory, &page) == 0 && page.keeper_pid > 1) {
-        (void)kill(page.keeper_pid, SIGCONT);
+    if (!sbx_place_is_held(execution->directory) ||
+        sbx_page_read(execution->directory, &page) < 0 || page.keeper_pid <= 1) {
+        return;
+    }
+    SBX_AUTO_CLOSE int pidfd = sbx_pidfd_open(page.keeper_pid);
+    if (pidfd >= 0 && is_keeper(execution->supervisor, page.keeper_pid)) {
+        (void)sbx_pidfd_signal(pidfd, SIGCONT);
     }
 }
 
