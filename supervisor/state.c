@@ -9,13 +9,13 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "reaper/pidref.h"
 #include "supervisor/file.h"
 #include "supervisor/place_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -133,8 +133,8 @@ static bool holder_is_gone(int fd)
     if (length > 0 && text[length - 1] == '\n') {
         text[length - 1] = '\0';
     }
-    return length > 0 && sbx_text_count(text, &pid) == 0 && pid > 0 && pid <= INT_MAX &&
-           kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+    return length > 0 && sbx_text_count(text, &pid) == 0 && pid > 1 && pid <= INT_MAX &&
+           !sbx_pid_exists((pid_t)pid);
 }
 
 /* One that is alive may be about to end: SIGKILL takes a moment. */
